@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use skillbook_core::schema::{arguments, value, Given, Mistake, Schema, Wrong};
 
 mod atoms {
-    rustler::atoms! { ok, error, absent, missing, unknown, invalid, no_value, costly }
+    rustler::atoms! { ok, error, absent, missing, unknown, invalid, form, no_value, costly }
 }
 
 /// The value of a schema: `{:ok, json}`, `:absent`, or `{:error, mistakes}`. With `whole`, `given`
@@ -60,6 +60,7 @@ fn mistake<'a>(env: Env<'a>, found: &Mistake) -> Term<'a> {
         Wrong::Value { expected, got } => {
             (path, atoms::invalid(), expected, got.as_str()).encode(env)
         }
+        Wrong::Form { expected, got } => (path, atoms::form(), expected, got.as_str()).encode(env),
         Wrong::NoValue => (path, atoms::no_value(), "", "").encode(env),
         Wrong::Costly => (path, atoms::costly(), "", "").encode(env),
     }

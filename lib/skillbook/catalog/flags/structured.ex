@@ -53,7 +53,7 @@ defmodule Skillbook.Flags.Structured do
   # JSON Schema is open unless it says otherwise. Then a misspelt name would do nothing, so it
   # must say that it is open, or name no property.
   defp open?(schema) do
-    more = schema["additionalProperties"]
+    more = Map.get(schema, "additionalProperties", schema["unevaluatedProperties"])
 
     more == true or is_map(more) or is_map(schema["patternProperties"]) or
       (more == nil and Map.get(schema, "properties", %{}) == %{})
@@ -140,8 +140,11 @@ defmodule Skillbook.Flags.Structured do
         :costly ->
           [kind: :invalid, expected: "shorter to be checked in time", value: "this value"]
 
-        :invalid ->
+        :form ->
           [kind: :invalid, expected: shape(expected, path, flag), value: got]
+
+        :invalid ->
+          [kind: :invalid, expected: expected, value: got]
       end
 
     path = if kind == :no_value, do: nil, else: path

@@ -47,7 +47,10 @@ pub fn arguments(
         let mut mistakes = Vec::new();
         for (name, given) in given {
             let known = properties.iter().find(|(known, ..)| *known == name);
-            let node = known.map_or_else(|| other(&schema.root), |(_, node, _)| *node);
+            let node = match known {
+                Some((_, node, _)) => *node,
+                None => reading.other(&schema.root, &name),
+            };
             match reading.value(node, given) {
                 Some(Some(value)) => {
                     arguments.insert(name, value);
@@ -88,11 +91,6 @@ pub fn value(schema: &Schema, given: Given) -> Result<Option<Json>, Vec<Mistake>
     })
 }
 
-/// The schema of properties without one of their own.
-fn other(root: &Json) -> &Json {
-    root.get("additionalProperties").filter(|node| node.is_object()).unwrap_or(&ANY)
-}
-
 struct Reading<'i, 's> {
     reader: Reader<'i, 's>,
     checker: Checker<'i, 's>,
@@ -101,6 +99,19 @@ struct Reading<'i, 's> {
 impl<'i, 's> Reading<'i, 's> {
     fn new(index: &'i Index<'s>) -> Reading<'i, 's> {
         Reading { reader: Reader::new(index), checker: Checker::new(index) }
+    }
+
+    /// The schema of a property without one of its own: that of a pattern of names, or of all others.
+    fn other(&mut self, root: &'s Json, name: &str) -> &'s Json {
+        let patterns = root.get("patternProperties").and_then(Json::as_object);
+        let of_name = patterns.into_iter().flatten().find(|(pattern, _)| {
+            // A check that cannot go on ends when the whole is checked.
+            self.checker.matches(pattern, name).unwrap_or(false)
+        });
+        let others = ["additionalProperties", "unevaluatedProperties"];
+        let others = || others.iter().find_map(|key| root.get(key));
+        let node = of_name.map(|(_, node)| node).or_else(others);
+        node.filter(|node| node.is_object()).unwrap_or(&ANY)
     }
 
     /// `None` if a value is needed and none is given, `Some(None)` to leave it out.

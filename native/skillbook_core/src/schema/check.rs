@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Number, Value as Json};
 
 use super::index::Index;
-use super::words::{excerpt, named, one_of, shortened, LISTED};
+use super::words::{excerpt, named, one_of, shortened, written, LISTED};
 use super::{Mistake, Wrong, MISTAKES, NESTED, STEPS};
 use crate::text::line::push_line;
 
@@ -234,8 +234,12 @@ impl<'i, 's> Checker<'i, 's> {
         let types = schema.get("type").map_or(&[][..], list);
         let nullable = value.is_null() && schema.get("nullable") == Some(&Json::Bool(true));
         if !types.is_empty() && !nullable && !types.iter().any(|name| has_type(value, name)) {
-            expected(out, at, value, || {
-                types.iter().filter_map(Json::as_str).map(named).collect::<Vec<_>>().join(" or ")
+            wrong(out, at, || {
+                let types = types.iter().filter_map(Json::as_str).map(named);
+                Wrong::Form {
+                    expected: types.collect::<Vec<_>>().join(" or "),
+                    got: excerpt(value),
+                }
             });
             return Ok(false);
         }
@@ -249,7 +253,7 @@ impl<'i, 's> Checker<'i, 's> {
         if let Some(only) = schema.get("const") {
             self.step(size(only) / 16)?;
             if !same(only, value) {
-                expected(out, at, value, || excerpt(only));
+                expected(out, at, value, || written(only));
                 return Ok(false);
             }
         }
@@ -285,7 +289,8 @@ impl<'i, 's> Checker<'i, 's> {
         Ok(true)
     }
 
-    fn matches(&mut self, pattern: &'s str, text: &str) -> Result<bool, Stop> {
+    /// Whether a text matches a pattern, or one that is not understood.
+    pub fn matches(&mut self, pattern: &'s str, text: &str) -> Result<bool, Stop> {
         self.step(text.len() / 16 + 1)?;
         if !self.patterns.contains_key(pattern) {
             self.step(pattern.len())?;
@@ -327,7 +332,13 @@ impl<'i, 's> Checker<'i, 's> {
         }
         if let Some(node) = schema.get("not") {
             if self.check(node, resource, value, at, None)?.is_some() {
-                expected(out, at, value, || "another value".to_owned());
+                expected(out, at, value, || match (node.get("enum"), node.get("const")) {
+                    (Some(Json::Array(values)), _) => {
+                        format!("a value other than {}", one_of(values))
+                    }
+                    (_, Some(only)) => format!("a value other than {}", written(only)),
+                    _ => "another value".to_owned(),
+                });
                 fits = false;
             }
         }
@@ -421,6 +432,7 @@ impl<'i, 's> Checker<'i, 's> {
         at.write(&mut here);
         let mut inside = Vec::new();
         let mut forms: Vec<String> = Vec::new();
+        let mut are_types = true;
         for node in branches {
             let mut mistakes = Vec::new();
             self.check(node, resource, value, at, Some(&mut mistakes))?;
@@ -430,7 +442,11 @@ impl<'i, 's> Checker<'i, 's> {
             }
             for mistake in mistakes {
                 match mistake.wrong {
-                    Wrong::Value { expected, .. } if mistake.path == here => forms.push(expected),
+                    Wrong::Value { expected, .. } if mistake.path == here => {
+                        are_types = false;
+                        forms.push(expected);
+                    }
+                    Wrong::Form { expected, .. } if mistake.path == here => forms.push(expected),
                     _ => {}
                 }
             }
@@ -441,10 +457,14 @@ impl<'i, 's> Checker<'i, 's> {
         }
         forms.dedup();
         forms.truncate(LISTED);
-        expected(out, at, value, || match (forms.as_slice(), inside.len()) {
+        let expected = match (forms.as_slice(), inside.len()) {
             ([], _) => format!("a value of one of its {} forms", branches.len()),
             (forms, 0) => forms.join(" or "),
             (forms, _) => format!("{} or an object of another form", forms.join(" or ")),
+        };
+        wrong(out, at, || match are_types {
+            true => Wrong::Form { expected, got: excerpt(value) },
+            false => Wrong::Value { expected, got: excerpt(value) },
         });
         Ok(())
     }
@@ -568,7 +588,10 @@ impl<'i, 's> Checker<'i, 's> {
             self.step(items.iter().map(size).sum::<usize>() / 8)?;
             let mut known = HashSet::new();
             if let Some(twice) = items.iter().find(|item| !known.insert(canonical(item))) {
-                expected(out, at, twice, || "a list without repetitions".to_owned());
+                wrong(out, at, || Wrong::Value {
+                    expected: "a list without repetitions".to_owned(),
+                    got: format!("{} twice", written(twice)),
+                });
                 fits = false;
             }
         }

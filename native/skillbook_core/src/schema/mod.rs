@@ -82,6 +82,13 @@ pub enum Wrong {
         /// The value, shortened.
         got: String,
     },
+    /// A value of another type, or of none of the schema's forms.
+    Form {
+        /// A description of the types and forms.
+        expected: String,
+        /// The value, shortened.
+        got: String,
+    },
     /// A value is needed, and none is given.
     NoValue,
     /// The value could not be checked, because the schema asks for too many steps.
@@ -95,7 +102,9 @@ impl fmt::Display for Mistake {
             Wrong::Missing => write!(out, "{path} is missing"),
             Wrong::Unknown(known) if known.is_empty() => write!(out, "{path} is unknown"),
             Wrong::Unknown(known) => write!(out, "{path} is unknown; known: {}", known.join(", ")),
-            Wrong::Value { expected, got } => write!(out, "{path} must be {expected}, got {got}"),
+            Wrong::Value { expected, got } | Wrong::Form { expected, got } => {
+                write!(out, "{path} must be {expected}, got {got}")
+            }
             Wrong::NoValue => write!(out, "{path} needs a value"),
             Wrong::Costly => write!(out, "{path} takes too long to check"),
         }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use serde_json::{Map, Value as Json};
 
 use super::index::Index;
-use super::words::excerpt;
+use super::words::written;
 use crate::text::line::push_line;
 
 /// The limits of a notation: its characters, and the references that it follows.
@@ -265,10 +265,10 @@ impl<'i, 's> Reader<'i, 's> {
             return out.push('…');
         }
         if let Some(values) = members.get("enum").and_then(Json::as_array) {
-            return join(out, values.iter().take(MOST_VALUES).map(excerpt), inner);
+            return join(out, values.iter().take(MOST_VALUES).map(written), inner);
         }
         if let Some(value) = members.get("const") {
-            return out.push_str(&excerpt(value));
+            return out.push_str(&written(value));
         }
         if let Some(target) = self.target(node, members) {
             return self.write(target, out, hops - 1, inner);

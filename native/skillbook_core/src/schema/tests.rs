@@ -189,6 +189,29 @@ fn checks_end() {
     }
 }
 
+/// Properties without a schema of their own have that of a pattern of names, or of all others.
+#[test]
+fn other_properties_have_types_too() {
+    let patterns = json!({
+        "patternProperties": {"^S_": {"type": "string"}, "^I_": {"type": "integer"}},
+        "additionalProperties": {"type": ["boolean", "string"]},
+    });
+    let unevaluated = json!({"allOf": [{"properties": {"own": {"type": "integer"}}}],
+        "unevaluatedProperties": {"type": "string"}});
+    let rows = [
+        (&patterns, "S_a", json!("7")),
+        (&patterns, "I_b", json!(7)),
+        (&patterns, "other", json!("7")),
+        (&unevaluated, "own", json!(7)),
+        (&unevaluated, "other", json!("7")),
+    ];
+    for (schema, name, expected) in rows {
+        let schema = Schema::new(schema.clone()).unwrap();
+        let read = arguments(&schema, vec![(name.to_owned(), words(&["7"]))]).unwrap();
+        assert_eq!(read[name], expected, "{name}");
+    }
+}
+
 /// Reading a schema before a call ends too, for references that lead to ten others each.
 #[test]
 fn reading_ends() {

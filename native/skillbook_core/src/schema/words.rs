@@ -26,8 +26,13 @@ pub(super) fn excerpt(value: &Json) -> String {
     match value {
         Json::Object(members) if !members.is_empty() => "an object".to_owned(),
         Json::Array(items) if items.len() > 3 => format!("a list of {}", items.len()),
-        other => shortened(&other.to_string()),
+        other => written(other),
     }
+}
+
+/// A value that a schema names.
+pub(super) fn written(value: &Json) -> String {
+    shortened(&value.to_string())
 }
 
 /// A text of one line.
@@ -42,7 +47,7 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// A choice of values in a message.
 pub(super) fn one_of(values: &[Json]) -> String {
-    let mut shown: Vec<_> = values.iter().take(LISTED).map(excerpt).collect();
+    let mut shown: Vec<_> = values.iter().take(LISTED).map(written).collect();
     if values.len() > LISTED {
         shown.push(format!("{} more", values.len() - LISTED));
     }

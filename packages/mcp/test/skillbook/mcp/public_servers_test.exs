@@ -122,6 +122,8 @@ defmodule Skillbook.MCP.PublicServersTest do
   # The server answers these with an error.
   @refused ["fetch", "simulate-research-query"]
 
+  @constructs Path.expand("../../support/mcp/constructs.py", __DIR__)
+
   @ways [:line, :object, :openai, :responses, :anthropic, :mcp, :run_command]
 
   setup_all do
@@ -166,6 +168,47 @@ defmodule Skillbook.MCP.PublicServersTest do
         ok? = tool in @refused or not (text =~ "has failed")
         assert {tool, how, ok? and text =~ expected, text} == {tool, how, true, text}
       end
+    end
+  end
+
+  # A server of our own, by the official SDK, with each construct of JSON Schema 2020-12. It
+  # returns the arguments that arrive, and is judged by the package jsonschema.
+  test "each construct of a schema, in each way", %{programs: programs} do
+    [python, script] = [Path.join(programs, "bin/python"), @constructs]
+    {table, 0} = System.cmd(python, [script, "table"])
+    {:ok, table} = JSON.decode(table)
+    assert length(table) == 42
+    book = book([python, script], approve: :all, timeout: 60_000)
+    assert Skillbook.diagnostics(book) == []
+    view = View.all(book)
+
+    wrong =
+      for %{"tool" => tool, "arguments" => arguments, "flags" => flags} <- table,
+          way <- @ways,
+          text = call(way, view, "docs.#{tool}", flags, arguments),
+          arrived(text) != arguments,
+          do: {tool, way, text}
+
+    assert wrong == []
+
+    # Wrong values never reach the server, and the errors name their place.
+    wrong =
+      for %{"tool" => tool, "wrong" => %{} = arguments, "error" => error} <- table,
+          way <- @ways -- [:line, :run_command],
+          text = call(way, view, "docs.#{tool}", nil, arguments),
+          not (text =~ "#{error}"),
+          do: {tool, way, text}
+
+    assert wrong == [], inspect(wrong, limit: :infinity, pretty: true)
+  end
+
+  # The lines of an answer are marked as those of others.
+  defp arrived(text) do
+    lines = for "| " <> line <- String.split(text, "\n"), do: line
+
+    case lines |> Enum.join("\n") |> JSON.decode() do
+      {:ok, arguments} -> arguments
+      _ -> nil
     end
   end
 
