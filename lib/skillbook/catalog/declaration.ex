@@ -190,4 +190,17 @@ defmodule Skillbook.Flag do
   # The key of its value in the map that a handler gets.
   @spec key(t()) :: String.t()
   def key(%__MODULE__{property: property, name: name}), do: property || name
+
+  @doc false
+  # Whether vendors of models allow the name of a property.
+  @spec allowed?(String.t()) :: boolean()
+  def allowed?(name), do: name =~ ~r/\A[a-zA-Z0-9_.-]{1,64}\z/
+
+  @doc false
+  # Its name as a property of a tool.
+  @spec in_json(t()) :: String.t()
+  def in_json(%__MODULE__{property: nil, name: name}), do: String.replace(name, "-", "_")
+
+  def in_json(%__MODULE__{property: property, names: names}),
+    do: Enum.find([property | names], property, &allowed?/1)
 end

@@ -165,6 +165,43 @@ defmodule Skillbook.Flags.StructuredTest do
     assert run(~S({"people": [{"name": 5}], "mode": "slow"}), json: true) ==
              ~S("mode" must be one of "fast", "safe", got "slow") <>
                "\n" <> ~S("people" must be a text at [0].name, got 5)
+
+    # By the names that the properties of the tool have.
+    wrong = ~S({"people": [], "user.name": [1, 2], "dry run": "x", "$top": "y", "größe": "z"})
+
+    assert wrong |> run(json: true) |> String.split("\n") |> Enum.sort() == [
+             ~S("dry-run" must be true or false, got "x"),
+             ~S("gr--e" must be a number, got "z"),
+             ~S("top" must be a whole number or null, got "y"),
+             ~S("user.name" must be a text, got [1,2])
+           ]
+  end
+
+  test "a value that breaks a rule of its structure is answered with the rule" do
+    list = %{"type" => "array", "items" => %{"type" => ["integer", "object"]}}
+
+    rows = [
+      {Map.put(list, "maxItems", 1), "[1, 2]", "a list of at most 1 items, got 2"},
+      {Map.put(list, "uniqueItems", true), ~S([{"a": 1}, {"a": 1}]),
+       ~S(a list without repetitions, got {"a":1} twice)},
+      {Map.put(list, "contains", %{"type" => "integer"}), ~S([{"a": 1}]),
+       "a list with at least 1 items of a form, got 0"},
+      {Map.put(list, "not", %{"const" => [1]}), "[1]", "a value other than [1], got [1]"},
+      {%{"enum" => [1, %{"a" => 2}]}, ~S({"a": 3}), ~S(one of 1, {"a":2}, got an object)},
+      {list, ~S({"a": {}}), nil},
+      {list, "true", "a whole number or an object at [0], got true"}
+    ]
+
+    for {schema, value, message} <- rows do
+      schema = %{"type" => "object", "properties" => %{"value" => schema}}
+      skill = [name: "a.b", description: "A", input_schema: schema]
+      skill = Skill.new!([run: fn _arguments, _context -> {:ok, "done"} end] ++ skill)
+      {:ok, catalog} = Catalog.load([skill])
+      text = hd(Skillbook.run(View.all(catalog), "```cmd\na.b --value '#{value}'\n```").results)
+
+      assert {value, text.content} ==
+               {value, (message && "--value must be " <> message) || "done"}
+    end
   end
 
   test "five mistakes are told at most" do

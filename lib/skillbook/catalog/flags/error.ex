@@ -30,6 +30,8 @@ defmodule Skillbook.FlagError do
     * `:more` - up to four further mistakes of the same command, each an error like this one
     * `:json` - whether the caller wrote a JSON object, so that the message shows `"limit": 5`
       instead of `--limit 5`
+    * `:properties` - the names of flags in such an object, where they are not those of the flags
+      with `_` for dashes
 
   ## Examples
 
@@ -67,7 +69,8 @@ defmodule Skillbook.FlagError do
           suggestions: [String.t()],
           path: String.t() | nil,
           more: [t()],
-          json: boolean()
+          json: boolean(),
+          properties: %{optional(String.t()) => String.t()}
         }
 
   @enforce_keys [:kind]
@@ -81,7 +84,8 @@ defmodule Skillbook.FlagError do
     flags: [],
     suggestions: [],
     more: [],
-    json: false
+    json: false,
+    properties: %{}
   ]
 
   # With the first one.
@@ -248,8 +252,10 @@ defmodule Skillbook.FlagError do
   defp subject(%{flag: nil}), do: "the whole of the arguments"
   defp subject(e), do: name(e, e.flag)
 
-  # Properties have `_` for the dashes of flags, as in the tool's schema.
-  defp name(%{json: true}, flag), do: flag |> String.replace("-", "_") |> JSON.encode()
+  # Properties have `_` for the dashes of flags, as in the tool's schema, or names of their own.
+  defp name(%{json: true, properties: own}, flag),
+    do: own |> Map.get_lazy(flag, fn -> String.replace(flag, "-", "_") end) |> JSON.encode()
+
   defp name(_error, flag), do: "--#{flag}"
 
   defp names(e, flags, ""), do: Enum.map_join(flags, ", ", &name(e, &1))

@@ -24,16 +24,21 @@ defmodule Skillbook.Flags.Structured do
          properties = Map.new(declared, &{&1.name, &1.property}),
          given = Map.new(given, fn {name, value} -> {properties[name], value} end),
          {:ok, arguments} <- read(schema, Map.merge(more, given), opts[:json], true) do
-      if unknown == [], do: {:ok, arguments}, else: FlagError.all(unknown)
+      if unknown == [], do: {:ok, arguments}, else: refuse(unknown, declared)
     else
       {:error, %FlagError{} = error} ->
-        FlagError.all(unknown ++ [error])
+        refuse(unknown ++ [error], declared)
 
       {:error, mistakes} ->
         # A misspelt flag may be the missing one.
         meant = Enum.flat_map(unknown, & &1.suggestions)
-        FlagError.all(unknown ++ errors(mistakes, declared, meant))
+        refuse(unknown ++ errors(mistakes, declared, meant), declared)
     end
+  end
+
+  defp refuse(errors, declared) do
+    own = Map.new(declared, &{&1.name, Flag.in_json(&1)})
+    FlagError.all(for error <- errors, do: %{error | properties: own})
   end
 
   # The flags that other spellings mean, properties that have none, and an error for unknown

@@ -363,7 +363,7 @@ defmodule Skillbook.Tools do
 
     flags = with [] <- Enum.filter(flags, & &1.required), do: Enum.take(flags, 1)
 
-    pair = &~s("#{&1.property || Schema.name(&1.name)}": #{example(&1)})
+    pair = &~s("#{Flag.in_json(&1)}": #{example(&1)})
     "{#{Enum.map_join(flags, ", ", pair)}}"
   end
 

@@ -7,8 +7,6 @@ defmodule Skillbook.Tools.Schema do
   alias Skillbook.Support.{Hidden, Number}
   alias Skillbook.{Declaration, Flag}
 
-  # The property names that vendors allow.
-  @property ~r/\A[a-zA-Z0-9_.-]{1,64}\z/
   # `\d` is not in all vendors' patterns.
   @day "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
@@ -21,7 +19,7 @@ defmodule Skillbook.Tools.Schema do
   def object(%Declaration{flags: flags}, closed) do
     # `--help` asks for the page and belongs to every command.
     flags = Enum.reject(flags, &(&1.name == "help"))
-    {named, unnamed} = Enum.split_with(flags, &(&1.name =~ @property))
+    {named, unnamed} = Enum.split_with(flags, &Flag.allowed?(&1.name))
     required = for flag <- named, flag.required, uniq: true, do: name(flag.name)
 
     %{"type" => "object", "properties" => Map.new(named, &{name(&1.name), property(&1)})}
@@ -35,9 +33,9 @@ defmodule Skillbook.Tools.Schema do
   """
   @spec renamed(Declaration.t() | nil) :: %{optional(String.t()) => String.t()}
   def renamed(%Declaration{schema: %{}, flags: flags}) do
-    for %{property: property, names: names} <- flags,
-        not (property =~ @property),
-        name = Enum.find(names, &(&1 =~ @property)),
+    for %{property: property} = flag <- flags,
+        name = Flag.in_json(flag),
+        name != property,
         into: %{},
         do: {property, name}
   end
