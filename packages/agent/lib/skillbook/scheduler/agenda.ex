@@ -158,14 +158,12 @@ defmodule Skillbook.Agenda do
     {until, rows}
   end
 
-  # A narrowed view has no book of its own.
+  # Those of the jobs that the view shows, so that the other entries are not read.
   defp scheduled(book, view) do
-    names =
-      Cache.keep(book.name, {:scheduled, View.state(view)}, fn ->
-        for %Entry{name: name, schedule: text} when text != nil <- View.entries(view), do: name
-      end)
-
-    for name <- names, entry = View.find(view, name), do: entry
+    for {_record, _authors, %Entry{name: name}} <- Catalog.scheduled(book.catalog),
+        %Entry{name: ^name} = entry <- [View.find(view, name)],
+        uniq: true,
+        do: entry
   end
 
   # Its author may be a profile that this one does not know.

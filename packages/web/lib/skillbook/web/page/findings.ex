@@ -96,13 +96,11 @@ defmodule Skillbook.Web.Page.Findings do
     loaded = Enum.reject(View.diagnostics(view), &left_out?(&1, builtin))
     found = Enum.uniq(loaded ++ running ++ advice)
 
-    names = for entry <- View.entries(view), into: %{}, do: {entry.path, entry.name}
-
     pages =
       found
       |> Enum.filter(&chosen?(&1, choice))
       |> Enum.sort_by(fn one -> Enum.find_index(@severities, &(&1 == one.severity)) end)
-      |> Enum.map(&{&1, names[&1.path]})
+      |> named(view)
       |> Enum.chunk_every(size)
       |> Enum.map(&:erlang.term_to_binary/1)
 
@@ -116,6 +114,16 @@ defmodule Skillbook.Web.Page.Findings do
       fixable: fixable,
       more_fixable: length(more)
     }
+  end
+
+  # With the names of their entries. Few books have errors, and none needs no names.
+  defp named([], _view), do: []
+
+  defp named(found, view) do
+    paths = MapSet.new(found, & &1.path)
+    entries = Stream.filter(View.stream(view), &(&1.path in paths))
+    names = Map.new(entries, &{&1.path, &1.name})
+    Enum.map(found, &{&1, names[&1.path]})
   end
 
   # Built-in commands that the book does not take are nobody's problem.
