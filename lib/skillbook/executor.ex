@@ -438,6 +438,7 @@ defmodule Skillbook.Executor do
       ask: ask(book, options),
       timeout: timeout,
       approved: options[:approved] != nil,
+      ref: options[:ref],
       written: options[:written]
     }
   end

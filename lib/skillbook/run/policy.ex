@@ -38,6 +38,8 @@ defmodule Skillbook.Run.Policy do
           ask: Request.ask() | nil,
           timeout: timeout(),
           approved: boolean(),
+          # For a call that waits; `nil` for a new one.
+          ref: String.t() | nil,
           written: Command.t()
         }
 
@@ -155,10 +157,10 @@ defmodule Skillbook.Run.Policy do
     if asks?(routed, context.profile), do: ask(routed, context, permission), else: :ok
   end
 
-  defp ask(routed, context, %{ask: nil, written: written}) do
+  defp ask(routed, context, %{ask: nil, written: written} = permission) do
     # A page that needs an approval waits for one, wherever it can be stored.
     if approval?(routed) and context.sql != nil do
-      pending(routed, context, written, Request.new_ref())
+      pending(routed, context, written, new_ref(permission))
     else
       Logger.warning(
         "skill #{routed.name}: expected the option :ask of the book or of the run, got none"
@@ -177,9 +179,9 @@ defmodule Skillbook.Run.Policy do
     end
   end
 
-  defp ask(routed, context, %{ask: ask, written: written}, {limit, limit_of}) do
+  defp ask(routed, context, %{ask: ask, written: written} = permission, {limit, limit_of}) do
     request = %Request{
-      ref: Request.new_ref(),
+      ref: new_ref(permission),
       command: routed.command,
       written: written,
       entry: routed.entry,
@@ -226,6 +228,8 @@ defmodule Skillbook.Run.Policy do
         )
     end
   end
+
+  defp new_ref(permission), do: permission.ref || Request.new_ref()
 
   defp pending(routed, context, written, ref) do
     case Part.first(Part.of(context.book), :store_call, [routed, context, written, ref]) do

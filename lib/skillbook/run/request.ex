@@ -9,7 +9,8 @@ defmodule Skillbook.Request do
 
   ## Fields
 
-    * `:ref` - the reference under which `:pending` stores the call
+    * `:ref` - the reference under which `:pending` stores the call; the same one if a durable run
+      was interrupted and asks again
     * `:command` - the `Skillbook.Command` with the flags that the handler gets: converted to the
       types that the page [declares](docs/flags.md), with defaults filled in and
       positional values under their names
@@ -64,10 +65,9 @@ defmodule Skillbook.Request do
   @length 12
 
   @doc false
-  # A new reference, which cannot be guessed.
-  @spec new_ref() :: String.t()
-  def new_ref do
-    bytes = :crypto.strong_rand_bytes(8)
+  # A reference of random bytes, or of others that cannot be guessed.
+  @spec new_ref(<<_::64>>) :: String.t()
+  def new_ref(bytes \\ :crypto.strong_rand_bytes(8)) do
     digits = bytes |> :binary.decode_unsigned() |> Integer.digits(length(@alphabet))
     digits = Enum.take(digits ++ List.duplicate(0, @length), @length)
     "A-" <> to_string(Enum.map(digits, &Enum.at(@alphabet, &1)))

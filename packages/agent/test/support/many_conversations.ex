@@ -23,14 +23,15 @@ defmodule Skillbook.ManyConversations do
   @moduledoc false
   # Conversations of many turns on scripts of the vendors' server, whose commands write rows. They
   # run on several virtual machines that share a database, and any of them may be killed: a
-  # conversation, a book, a machine. Another one goes on.
+  # conversation, a book, a machine. Another one goes on. Some calls wait for an approval, which
+  # each of the machines decides at random times, also while it is killed.
   #
   # The answers depend on the largest step in a request, so that a request which is made again has
   # the same answer. A command has the step of the answer that follows it in its name.
 
   @behaviour Skillbook.Handler
 
-  alias Skillbook.{Conversation, Eventually, SQL}
+  alias Skillbook.{Approval, Conversation, Eventually, SQL}
   alias Skillbook.ManyConversations.Scripts
   alias Skillbook.Test.Vendors
 
@@ -38,8 +39,11 @@ defmodule Skillbook.ManyConversations do
   @supervisor Module.concat(__MODULE__, Supervisor)
   @registry Module.concat(__MODULE__, Registry)
 
-  # Results, and what the model reads of a command whose end is unknown.
-  @told "(Ran|whether it was done is unknown)"
+  # Results, and what the model reads of a command whose end is unknown, or which waits.
+  @told "(Ran|whether it was done is unknown|waits for the approval)"
+
+  # A profile keeps 1,000 approvals.
+  @profiles 20
 
   # The script
 
@@ -57,24 +61,33 @@ defmodule Skillbook.ManyConversations do
 
       [
         Vendors.answer([thought, %{text: ["I look."]}, read, read, written]),
-        Vendors.answer([twice, call("x__add", added(number, step + 2))]),
+        Vendors.answer([twice | asks(number, turn)] ++ [call("x__add", added(number, step + 2))]),
         Vendors.answer([%{text: ["Turn #{turn} ", "is done."]}])
       ]
     end)
   end
 
+  # In every other turn a call waits.
+  defp asks(number, turn),
+    do: for(0 <- [rem(turn, 2)], do: call("x__ask", asked_for(number, step(turn))))
+
   defp call(tool, name), do: {tool, ["{\"na", "me\": ", "\"#{name}\"}"]}
   defp added(number, step), do: "c#{number}-step-#{step}"
+  defp asked_for(number, step), do: "c#{number}-ask-#{step}"
 
   @doc "The names of the commands of a conversation that are to run once."
   def names(number, turns),
     do: for(turn <- 1..turns, n <- 1..2, do: added(number, step(turn) + n))
 
+  @doc "Those of the commands that wait for an approval."
+  def asked(number, turns),
+    do: for(turn <- 1..turns, rem(turn, 2) == 0, do: asked_for(number, step(turn)))
+
   @doc "The fields of a script for `Skillbook.Test.Vendors.start/3`."
   def fields(faults),
     do: [
       place: "step-([0-9]+)",
-      found: "(c[0-9]+-step-[0-9]+).* => (?s:.*)" <> @told,
+      found: "(c[0-9]+-(?:step|ask)-[0-9]+).* => (?s:.*)" <> @told,
       faults: faults
     ]
 
@@ -127,7 +140,12 @@ defmodule Skillbook.ManyConversations do
 
   @doc "The pages, with this module as their handler."
   def pages do
-    kinds = [{"add", ""}, {"twice", "idempotent: true\n"}, {"get", "effects: read\n"}]
+    kinds = [
+      {"add", ""},
+      {"twice", "idempotent: true\n"},
+      {"get", "effects: read\n"},
+      {"ask", "approval: required\n"}
+    ]
 
     for {name, more} <- kinds, into: %{} do
       fields = "name: x.#{name}\ndescription: Does it\nhandler: #{inspect(__MODULE__)}\n#{more}"
@@ -141,7 +159,7 @@ defmodule Skillbook.ManyConversations do
 
     case fate(name) do
       :crash -> raise "oh"
-      :slow -> Process.sleep(30)
+      :slow -> Process.sleep(60)
       :well -> :ok
     end
 
@@ -155,9 +173,16 @@ defmodule Skillbook.ManyConversations do
 
   @doc "How often each command that writes has run."
   def ran(sql) do
-    SQL.query!(sql, "select name from rows_written where name like '%step%'", []).rows
-    |> Enum.map(&hd/1)
-    |> Enum.frequencies()
+    names = "select name from rows_written where name like '%step%' or name like '%ask%'"
+    sql |> SQL.query!(names) |> Map.fetch!(:rows) |> Enum.map(&hd/1) |> Enum.frequencies()
+  end
+
+  @doc "The approvals: the names of their commands with their status."
+  def approvals(sql) do
+    for [words, status] <- SQL.query!(sql, "select words, status from skillbook_approvals").rows do
+      [name] = Regex.run(~r/c[0-9]+-ask-[0-9]+/, words)
+      {name, status}
+    end
   end
 
   @doc "Creates the table of the rows."
@@ -169,12 +194,14 @@ defmodule Skillbook.ManyConversations do
   @doc "Starts a book and a supervisor of conversations, which stay."
   def hold(options, models) do
     caller = self()
-    book = [name: @book, agent: [model: %Scripts{models: models}]] ++ options
+    profiles = for n <- 1..@profiles, do: [id: "p#{n}"]
+    book = [name: @book, agent: [model: %Scripts{models: models}], profiles: profiles] ++ options
 
     children = [
       {Registry, keys: :unique, name: @registry},
       {DynamicSupervisor, name: @supervisor, strategy: :one_for_one, max_restarts: 100_000},
-      Supervisor.child_spec({Skillbook, book}, id: :book)
+      Supervisor.child_spec({Skillbook, book}, id: :book),
+      {Task, &decide/0}
     ]
 
     pid =
@@ -208,6 +235,11 @@ defmodule Skillbook.ManyConversations do
   end
 
   defp asked({:ok, %{status: :done, text: text}}), do: {:ok, text}
+
+  # The reply after a call that waits may have had a fault.
+  defp asked({:ok, %{status: :pending, text: text}}),
+    do: if(text =~ "is done.", do: {:ok, text}, else: {:error, text})
+
   defp asked({:ok, %{status: status}}), do: {:error, status}
   defp asked({:error, error}), do: {:error, Exception.message(error)}
 
@@ -217,6 +249,7 @@ defmodule Skillbook.ManyConversations do
       id: "conversation-#{number}",
       name: name,
       idle: :infinity,
+      profile: "p#{rem(number, @profiles) + 1}",
       run: [system: "This is conversation #{number}.", protocol: :tools, max_context: 4_000]
     ]
 
@@ -252,6 +285,57 @@ defmodule Skillbook.ManyConversations do
       for {_, pid, _, _} <- DynamicSupervisor.which_children(@supervisor), is_pid(pid), do: pid
 
     if pids != [], do: Process.exit(Enum.random(pids), :kill)
+    :ok
+  end
+
+  # Approvals
+
+  defp decide do
+    Process.sleep(:rand.uniform(300))
+
+    for %{ref: ref} = one <- waiting(),
+        :rand.uniform(3) == 1,
+        do: spawn(fn -> decide(one, ref) end)
+
+    decide()
+  end
+
+  # Without the conversation, as a page does, or as its next turn.
+  defp decide(%Approval{flags: %{"name" => name}}, ref) do
+    [_, number] = Regex.run(~r/c([0-9]+)/, name)
+
+    case {:rand.uniform(6), Registry.lookup(@registry, String.to_integer(number))} do
+      {1, _pids} -> Skillbook.deny(@book, ref, by: "boss", reason: "No.")
+      {n, [{pid, _value}]} when n > 2 -> Conversation.approve(pid, ref, by: "boss")
+      _alone -> Skillbook.approve(@book, ref, by: "boss")
+    end
+  catch
+    # What is killed at random.
+    _kind, _reason -> :ok
+  end
+
+  defp waiting do
+    with {:ok, waiting} <- Skillbook.approvals(@book, limit: 1_000), do: waiting
+  rescue
+    # The book was killed.
+    ArgumentError -> []
+  catch
+    :exit, _reason -> []
+  end
+
+  @doc "Approves calls that wait, in processes of their own."
+  def approve(count) do
+    for %{ref: ref} <- Enum.take_random(waiting(), count),
+        do: spawn(fn -> Skillbook.approve(@book, ref, by: "boss") end)
+  end
+
+  @doc "Kills processes in the middle of `Skillbook.approve/3`."
+  def kill_approve do
+    for pid <- approve(5) do
+      Process.sleep(:rand.uniform(40))
+      Process.exit(pid, :kill)
+    end
+
     :ok
   end
 end

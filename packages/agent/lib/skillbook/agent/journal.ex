@@ -23,6 +23,7 @@ defmodule Skillbook.Agent.Journal do
     ModelError,
     OptionError,
     Profile,
+    Request,
     Result,
     RunError,
     SQL,
@@ -32,7 +33,7 @@ defmodule Skillbook.Agent.Journal do
   }
 
   @enforce_keys [:book, :ref, :values]
-  defstruct [:book, :ref, :values, :holder, known: %{}]
+  defstruct [:book, :ref, :values, :holder, :known]
 
   @type t :: %__MODULE__{
           book: Book.t(),
@@ -41,7 +42,7 @@ defmodule Skillbook.Agent.Journal do
           values: map(),
           holder: String.t() | nil,
           # The calls of the answer that is handled once more, by their numbers.
-          known: %{pos_integer() => map()}
+          known: %{pos_integer() => map()} | nil
         }
 
   # Options of a run that are stored, and those of its commands.
@@ -172,7 +173,7 @@ defmodule Skillbook.Agent.Journal do
     with {:ok, fields} <- fields(state, %{stage: :reply, reply: reply}),
          fields = Map.put(fields, :turns, state.turns),
          :ok <- store(journal, &Table.put(&1, journal.ref, journal.holder, fields)) do
-      {:ok, %{state | journal: %{journal | known: %{}}}}
+      {:ok, %{state | journal: %{journal | known: nil}}}
     end
     |> named(journal)
   end
@@ -235,9 +236,25 @@ defmodule Skillbook.Agent.Journal do
         {:known, answer(journal, known, line)}
 
       _new ->
-        ended(journal, place, run.(begin: &begin(journal, place, &1)))
+        ref = approval_ref(journal, place)
+
+        if approval = asked(journal, ref) do
+          result = %{Result.pending(approval) | command: line, duration: 0}
+          ended(journal, place, {result, result.content})
+        else
+          ended(journal, place, run.(begin: &begin(journal, place, &1), ref: ref))
+        end
     end
   end
+
+  # A call that waited for an approval before the run was interrupted waits under the same one.
+  defp approval_ref(%{ref: ref, values: %{run: run}}, {turn, number}) do
+    <<bytes::binary-8, _rest::binary>> = :crypto.hash(:sha256, "#{run} #{ref} #{turn} #{number}")
+    Request.new_ref(bytes)
+  end
+
+  defp asked(%{known: nil}, _ref), do: nil
+  defp asked(journal, ref), do: journal |> approvals([ref]) |> List.first()
 
   # A call that may run once more needs no row before its end.
   defp begin(%{ref: ref} = journal, place, %{name: name} = entry) do

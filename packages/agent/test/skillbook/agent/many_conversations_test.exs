@@ -1,6 +1,7 @@
 defmodule Skillbook.Agent.ManyConversationsTest do
-  # Conversations of many turns with all faults of models and handlers, while conversations, books
-  # and nodes are killed. SKILLBOOK_CONVERSATIONS=200x40 runs so many of so many turns.
+  # Conversations of many turns with all faults of models and handlers, and with calls that are
+  # approved at random times, while approvals, conversations, books and nodes are killed.
+  # SKILLBOOK_CONVERSATIONS=200x40 runs so many of so many turns.
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{ManyConversations, Peers, PostgresCase, SQL}
@@ -29,7 +30,8 @@ defmodule Skillbook.Agent.ManyConversationsTest do
       usage: false,
       watch: false,
       scheduler: false,
-      durable: [lease: max(3_000, 50 * count), max_continued: 1_000]
+      durable: [lease: max(3_000, 50 * count), max_continued: 1_000],
+      approvals: [lease: max(3_000, 50 * count), max_waiting: 1_000]
     ]
 
     {:ok, count: count, turns: turns, sql: sql, options: options}
@@ -97,24 +99,53 @@ defmodule Skillbook.Agent.ManyConversationsTest do
     kill(left - 1, done + 1, context, kills)
   end
 
+  # In the middle of approvals.
   defp kill(:node, %{peers: peers}) do
     peer = Agent.get(peers, &hd/1)
     pid = Peers.call(peer, System, :pid, [])
+    Peers.call(peer, ManyConversations, :approve, [10])
+    Process.sleep(:rand.uniform(40))
     {_, 0} = System.cmd("kill", ["-9", pid])
     Agent.update(peers, &tl/1)
   end
 
   defp kill(what, %{peers: peers}) do
     peer = Agent.get(peers, &Enum.random(Enum.take(&1, 2)))
-    function = %{book: :kill_book, conversation: :kill_conversation}[what]
-    :ok = Peers.call(peer, ManyConversations, function, [])
+    if what == :book, do: Peers.call(peer, ManyConversations, :approve, [5])
+    :ok = Peers.call(peer, ManyConversations, :"kill_#{what}", [])
   end
+
+  # The approvals after all of them are decided.
+  defp approvals(%{sql: sql, peers: peers} = context) do
+    Peers.call(Agent.get(peers, &hd/1), ManyConversations, :approve, [1_000])
+    approvals = ManyConversations.approvals(sql)
+
+    if Enum.all?(approvals, fn {_name, status} -> status not in ["pending", "running"] end) do
+      approvals
+    else
+      Process.sleep(500)
+      approvals(context)
+    end
+  end
+
+  defp decided?("done", times), do: times == 1
+  defp decided?("failed", times), do: times == 1
+  defp decided?("denied", times), do: times == nil
+  defp decided?("interrupted", _times), do: true
+  defp decided?(_other, _times), do: false
 
   test "no call is made twice, and no result is lost", context do
     %{count: count, turns: turns, sql: sql, options: options} = context
     scripts = scripts(count, turns)
     all = count * turns
-    kills = [node: max(div(all, 4), 40), book: max(div(all, 12), 15), conversation: 10]
+
+    kills = [
+      node: max(div(all, 4), 40),
+      book: max(div(all, 12), 15),
+      conversation: 10,
+      approve: 7
+    ]
+
     # Two are used; after one is killed, the next one.
     machines = for _ <- 0..(div(all, kills[:node]) + 1), do: start(options, scripts)
     {:ok, peers} = Agent.start_link(fn -> machines end)
@@ -132,17 +163,30 @@ defmodule Skillbook.Agent.ManyConversationsTest do
 
     # Each command that writes has run; twice, none has.
     expected = for n <- 1..count, name <- ManyConversations.names(n, turns), do: name
+    asked = for n <- 1..count, name <- ManyConversations.asked(n, turns), do: name
+    approvals = approvals(context)
     ran = ManyConversations.ran(sql)
     assert Map.filter(ran, fn {_name, times} -> times > 1 end) == %{}
-    assert Map.keys(ran) -- expected == []
+    assert Map.keys(ran) -- (expected ++ asked) == []
 
     # The model has each result, or was told that a command had begun whose end is unknown.
     told = for record <- records, [name, told] <- record["found"], do: {name, told}
-    {results, unknown} = Enum.split_with(told, &match?({_name, "Ran"}, &1))
+    {results, others} = Enum.split_with(told, &match?({_name, "Ran"}, &1))
+    {waited, unknown} = Enum.split_with(others, &match?({_name, "waits" <> _}, &1))
     unknown = for {name, _unknown} <- unknown, do: name
     crashed = for name <- expected, ManyConversations.fate(name) == :crash, do: name
     assert (expected -- Map.keys(ran)) -- unknown == []
     assert expected -- (Enum.map(results, &elem(&1, 0)) ++ unknown ++ crashed) == []
+
+    # Each call that waited has one approval. It has run if somebody approved it, and its node
+    # lived; otherwise it may have.
+    names = for {name, _status} <- approvals, do: name
+    assert names -- Enum.uniq(names) == []
+    assert asked -- (names ++ unknown) == []
+    assert asked -- (Enum.map(waited, &elem(&1, 0)) ++ unknown) == []
+
+    assert for({name, status} <- approvals, not decided?(status, ran[name]), do: {name, status}) ==
+             []
 
     # A prompt differs from the one before only where the conversation was compacted, to half.
     sum = fn key -> records |> Enum.map(& &1[key]) |> Enum.sum() end
@@ -155,6 +199,7 @@ defmodule Skillbook.Agent.ManyConversationsTest do
       #{count} conversations of #{turns} turns in #{seconds} s, #{tries - all} turns tried again
       #{sum.("played")} requests; #{length(expected)} commands that write, #{length(unknown)} \
       of which the end was unknown
+      #{length(approvals)} approvals: #{inspect(approvals |> Enum.map(&elem(&1, 1)) |> Enum.frequencies())}
       #{Float.round(100 * sum.("same") / sum.("bytes"), 2)} % of each prompt was the same in the \
       next one; #{length(compacted)} compactions
       """)
