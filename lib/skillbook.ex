@@ -640,8 +640,11 @@ defmodule Skillbook do
   Subscribes the calling process to changes of a book.
 
   After every new generation it receives `{:skillbook, book, %Skillbook.Change{}}`. Subscribing
-  twice has no effect; the subscription ends with the process or the book. Changes name entries of
-  all labels, so this function is for trusted code.
+  twice has no effect. Changes name entries of all labels, so this function is for trusted code.
+
+  The subscription ends with the process, and outlasts a restart of the book or of one of its
+  processes. `{:skillbook_started, book, generation}` follows it: messages from before may be
+  missing.
 
   While a book with an `:embedder` embeds its texts, it also receives
   `{:skillbook_embedding, book, %{done: done, total: total, error: error}}`, several times a
@@ -676,7 +679,11 @@ defmodule Skillbook do
   Ends a subscription of `subscribe/1`. Messages that were already sent stay in the mailbox.
   """
   @spec unsubscribe(book()) :: :ok
-  def unsubscribe(book), do: Watcher.unsubscribe(Book.fetch!(book).name)
+  def unsubscribe(book) do
+    # The book may have stopped since.
+    if Watcher.unsubscribe(book) == :not_joined, do: Book.fetch!(book)
+    :ok
+  end
 
   @doc """
   Returns the diagnostics of a book: files that were skipped, repaired or shadowed, and why.

@@ -266,7 +266,6 @@ defmodule Skillbook.Book do
       database(book) ++
         usage(book) ++
         [
-          Watcher.subscribers(book.name),
           {StoredResults, book.name},
           {CircuitBreaker, book},
           {ConcurrencyLimit, book},
@@ -279,7 +278,7 @@ defmodule Skillbook.Book do
         ] ++
         follower(book) ++
         Part.flat(book.parts, :children, [book]) ++
-        embedding(book)
+        embedding(book) ++ [{__MODULE__.Started, book}]
 
     Supervisor.init(children, strategy: :rest_for_one)
   end
@@ -304,7 +303,7 @@ defmodule Skillbook.Book do
     [{Writer, book}]
   end
 
-  # Last, because nothing depends on it.
+  # Nothing depends on it.
   defp embedding(%{embedder: nil}), do: []
 
   defp embedding(book) do
@@ -332,6 +331,18 @@ defmodule Skillbook.Book do
            {:ok, _revision} <- Follower.load(book),
            :ok <- Part.check(book.parts, :load, [book]),
            do: :ignore
+    end
+  end
+
+  defmodule Started do
+    @moduledoc false
+    # The last step of a start, also of one after a crash: tells those who have subscribed before.
+
+    def child_spec(book), do: %{id: __MODULE__, start: {__MODULE__, :start_link, [book]}}
+
+    def start_link(%{name: name, catalog: catalog}) do
+      Watcher.publish(name, {:skillbook_started, name, Catalog.generation(catalog)})
+      :ignore
     end
   end
 

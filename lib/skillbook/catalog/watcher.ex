@@ -15,6 +15,9 @@ defmodule Skillbook.Catalog.Watcher do
 
   require Logger
 
+  # The group of all subscribers, which outlast a restart of their book.
+  @subscribers Skillbook.Subscribers
+
   # The interval in milliseconds for polling folders and checking that the roots exist.
   @interval 1_000
 
@@ -30,8 +33,8 @@ defmodule Skillbook.Catalog.Watcher do
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
   # `:pg` instead of a registry, because it is not linked to the subscribers.
-  @doc "The child that tracks the subscribers of a book."
-  def subscribers(book), do: %{id: :pg, start: {:pg, :start_link, [scope(book)]}}
+  @doc "The child that tracks the subscribers of all books of a node."
+  def subscribers, do: %{id: @subscribers, start: {:pg, :start_link, [@subscribers]}}
 
   @doc "Reads all sources again. Subscribers are notified before it returns."
   @spec reload(atom()) :: Change.t()
@@ -54,23 +57,23 @@ defmodule Skillbook.Catalog.Watcher do
   @doc "Subscribes to the changes of a book, or to the messages of another group."
   @spec subscribe(atom(), term()) :: :ok
   def subscribe(book, group \\ :changes) do
-    if self() in subscribed(book, group), do: :ok, else: :pg.join(scope(book), group, self())
+    if self() in subscribed(book, group),
+      do: :ok,
+      else: :pg.join(@subscribers, {book, group}, self())
   end
 
-  @spec unsubscribe(atom()) :: :ok
-  def unsubscribe(book) do
-    :pg.leave(scope(book), :changes, self())
-    :ok
-  end
+  @spec unsubscribe(atom()) :: :ok | :not_joined
+  def unsubscribe(book), do: :pg.leave(@subscribers, {book, :changes}, self())
 
   @doc "Sends a message to the subscribers of a book, or of another group."
   @spec publish(atom(), term(), term()) :: :ok
   def publish(book, message, group \\ :changes),
     do: Enum.each(subscribed(book, group), &send(&1, message))
 
-  defp subscribed(book, group \\ :changes), do: :pg.get_local_members(scope(book), group)
+  defp subscribed(book, group \\ :changes),
+    do: :pg.get_local_members(@subscribers, {book, group})
+
   defp name(book), do: Module.concat(book, Watcher)
-  defp scope(book), do: Module.concat(book, Subscribers)
 
   @impl true
   def init(book) do

@@ -2,7 +2,7 @@ defmodule Skillbook.Application do
   @moduledoc false
   # Starts the processes that are shared by all books: the supervisor of handlers for catalogs
   # without a book, the group of processes that follow a database, since several books may share
-  # one.
+  # one, and the subscribers of books.
 
   use Application
 
@@ -10,7 +10,12 @@ defmodule Skillbook.Application do
   def start(_type, _args) do
     Skillbook.Telemetry.load()
 
-    children = [{Task.Supervisor, name: Skillbook.Tasks}, Skillbook.Store.Follower.nodes()]
+    children = [
+      {Task.Supervisor, name: Skillbook.Tasks},
+      Skillbook.Store.Follower.nodes(),
+      Skillbook.Catalog.Watcher.subscribers()
+    ]
+
     Supervisor.start_link(children, strategy: :one_for_one)
   end
 end

@@ -339,7 +339,24 @@ defmodule Skillbook.Catalog.WatcherTest do
       book = book(sources: [folder])
       :ok = Skillbook.subscribe(book)
       assert stop_supervised(book) == :ok
+      assert Skillbook.unsubscribe(book) == :ok
       assert_raise ArgumentError, fn -> Skillbook.unsubscribe(book) end
+    end
+
+    @tag :capture_log
+    test "outlast a crash of the book and of each of its processes", %{tmp_dir: folder} do
+      book = book(sources: [folder], watch: false, store: ":memory:")
+      :ok = Skillbook.subscribe(book)
+      write(folder, %{"x/a.md" => page("x.a")})
+
+      for process <- [book, Module.concat(book, Store), Module.concat(book, Watcher)] do
+        pid = GenServer.whereis(process)
+        Process.exit(pid, :kill)
+        assert_receive {:skillbook_started, ^book, _generation}, 10_000
+        assert GenServer.whereis(process) != pid
+        Skillbook.reload(book)
+        assert_receive {:skillbook, ^book, %Change{}}
+      end
     end
 
     test "need a book" do

@@ -41,6 +41,9 @@ defmodule Skillbook.Conversation do
   has two processes: a turn waits until the one before it has ended, or continues it, and has its
   transcript. Inputs that waited in the queue of a process that ends are lost.
 
+  It outlasts a restart of its book, which ends its turn. With `:durable` it then goes on with
+  the turn, and it tells of the calls that were decided meanwhile.
+
   ## Events
 
   Subscribers receive `{:skillbook_conversation, id, event}`:
@@ -267,7 +270,7 @@ defmodule Skillbook.Conversation do
   @impl true
   def handle_continue(:durable, state) do
     options = [conversation: state.id, transcript: state.transcript] ++ state.run
-    {run, transcript} = newest(Book.fetch!(state.book), options)
+    {run, transcript} = newest(Book.find(state.book), options)
     state = waiting(%{state | transcript: transcript})
     if unended?(run), do: {:noreply, go_on(state, run.ref)}, else: {:noreply, state}
   end
@@ -276,7 +279,7 @@ defmodule Skillbook.Conversation do
   # it since: one of another node, or the book, which continues a run whose process has ended.
   defp newest(book, options) do
     run =
-      if Journal.durable?(book, options),
+      if book && Journal.durable?(book, options),
         do: Runs.of_conversation(book, options[:conversation], profile_id(%{run: options}))
 
     case run do
@@ -292,17 +295,45 @@ defmodule Skillbook.Conversation do
 
   # Calls that wait since before this process.
   defp waiting(%{transcript: %{run: run}} = state) when is_binary(run) do
-    with %{} = sql <- Book.sql(Book.fetch!(state.book)),
-         {:ok, [_ | _] = open} <- Approval.Table.open(sql, state.book, run) do
-      %{state | pending: open}
-    else
+    case read(state.book, &Approval.Table.open(&1, state.book, run)) do
+      {:ok, [_ | _] = open} -> %{state | pending: open}
       _none -> state
     end
   end
 
   defp waiting(state), do: state
 
-  defp durable?(%{book: book, run: run}), do: Journal.durable?(Book.fetch!(book), run)
+  # The calls that were decided without a message.
+  defp decided(%{pending: pending, book: book}) do
+    for %{ref: ref, status: before} <- pending,
+        {:ok, %{approval: approval}} <- [read(book, &Approval.Table.fetch(&1, book, ref))],
+        approval.status != before,
+        do: approval
+  end
+
+  defp decided(%{pending: pending} = state, %Approval{ref: ref} = approval) do
+    if Enum.any?(pending, &(&1.ref == ref)) do
+      tell(state, {:approval, approval})
+      pending = Enum.map(pending, &if(&1.ref == ref, do: approval, else: &1))
+      %{state | pending: Enum.filter(pending, &(&1.status in [:pending, :running]))}
+    else
+      state
+    end
+  end
+
+  # The book may have stopped, or have no database.
+  defp read(name, fun) do
+    case Book.find(name) do
+      %Book{store: {_module, _options}} = book -> Runs.once(book, fun)
+      _none -> :none
+    end
+  end
+
+  # The book may have stopped.
+  defp durable?(%{book: book, run: run}) do
+    book = Book.find(book)
+    book != nil and Journal.durable?(book, run)
+  end
 
   defp profile_id(%{run: run}) do
     case Keyword.get(run, :profile, "default") do
@@ -414,14 +445,17 @@ defmodule Skillbook.Conversation do
   def handle_info({:DOWN, _, :process, pid, _}, state),
     do: {:noreply, %{state | subscribers: Map.delete(state.subscribers, pid)}}
 
-  def handle_info({:skillbook_approval, _book, %Approval{ref: ref} = approval}, state) do
-    if Enum.any?(state.pending, &(&1.ref == ref)) do
-      tell(state, {:approval, approval})
-      pending = Enum.map(state.pending, &if(&1.ref == ref, do: approval, else: &1))
-      {:noreply, %{state | pending: Enum.filter(pending, &(&1.status in [:pending, :running]))}}
-    else
-      {:noreply, state}
-    end
+  def handle_info({:skillbook_approval, _book, %Approval{} = approval}, state),
+    do: {:noreply, decided(state, approval)}
+
+  # Messages are missing, and the turn that ended with the book may go on. One that began since has
+  # read all of it.
+  def handle_info({:skillbook_started, book, _generation}, %{book: book} = state) do
+    state = Enum.reduce(decided(state), state, &decided(&2, &1))
+
+    if state.current == nil and not state.stopped,
+      do: {:noreply, state, {:continue, :durable}},
+      else: {:noreply, state}
   end
 
   def handle_info({:idle, timer}, %{timer: {_reference, timer}, current: nil} = state) do

@@ -167,6 +167,49 @@ defmodule Skillbook.ConversationTest do
     end
   end
 
+  # Kills a book, and returns when it runs again.
+  defp restart(book) do
+    Task.await(
+      Task.async(fn ->
+        :ok = Skillbook.subscribe(book)
+        Process.exit(GenServer.whereis(book), :kill)
+        assert_receive {:skillbook_started, ^book, _generation}, 60_000
+      end),
+      :infinity
+    )
+  end
+
+  @tag :tmp_dir
+  @tag :capture_log
+  test "it hears of calls that are decided after its book has crashed", %{tmp_dir: folder} do
+    book =
+      book(
+        store: Path.join(folder, "book.db"),
+        watch: false,
+        profiles: [[id: "ann", writes: :ask]],
+        ask: fn _request -> :pending end
+      )
+
+    pid = start(book, [])
+    Conversation.say(pid, "Remember tea and milk")
+    answer("```cmd\nmemory.save --content tea\nmemory.save --content milk\n```")
+    answer("They wait.")
+    receives({:ended, _turn, {:ok, %{pending: [%{ref: tea}, %{ref: milk}]}}})
+
+    restart(book)
+    {:ok, _approval} = Skillbook.approve(book, tea, by: "Bob")
+    receives({:approval, %{ref: ^tea, status: :done}})
+    assert %{pending: [%{ref: ^milk}]} = Conversation.info(pid)
+
+    # Decided without a message, as by another node.
+    :ok = :pg.leave(Skillbook.Subscribers, {book, :changes}, pid)
+    {:ok, _approval} = Skillbook.deny(book, milk, by: "Bob")
+    assert %{pending: [%{ref: ^milk}]} = Conversation.info(pid)
+    send(pid, {:skillbook_started, book, 1})
+    receives({:approval, %{ref: ^milk, status: :denied}})
+    assert %{pending: []} = Conversation.info(pid)
+  end
+
   test "calls that wait are known to the process that goes on", %{book: book} do
     pid = start(book, [])
     Conversation.say(pid, "Remember tea")
@@ -248,9 +291,18 @@ defmodule Skillbook.ConversationTest do
   end
 
   test "the end of the book ends turns, and not the conversation" do
-    {:ok, supervisor} = Skillbook.start_link(name: :conversation_stops, builtins: false)
+    options = [name: :conversation_stops, builtins: false, drain: 0]
+    {:ok, supervisor} = Skillbook.start_link(options)
     pid = start_supervised!({Conversation, book: :conversation_stops, run: [model: held()]})
+    {:ok, _turn} = Conversation.say(pid, "Zero")
+    assert_receive {:asked, _model, "Zero"}
+    # It cannot know of the end when it is asked to stop.
+    :sys.suspend(pid)
+    stopping = Task.async(fn -> Conversation.stop(pid) end)
     Supervisor.stop(supervisor)
+    :sys.resume(pid)
+    assert Task.await(stopping) == :ok
+    assert Conversation.continue(pid) == :ok
     assert {:error, %ConversationError{kind: :crashed} = error} = Conversation.ask(pid, "One")
     assert error.reason == %Skillbook.StoppedError{book: :conversation_stops}
   end

@@ -101,7 +101,7 @@ defmodule Skillbook.MCPCase do
 
   @doc "How many processes hear of the changes of a book."
   def subscribers(book),
-    do: length(:pg.get_local_members(Module.concat(book, Subscribers), :changes))
+    do: length(:pg.get_local_members(Skillbook.Subscribers, {book, :changes}))
 
   @doc "The bytes of a read file."
   def bytes(%{"contents" => [%{"text" => text}]}), do: text

@@ -395,7 +395,7 @@ defmodule Skillbook.Agent.Runs do
           {Run.t(), Transcript.t() | nil} | nil | {:error, SQL.Error.t()}
   def of_conversation(book, id, profile) do
     with {:ok, {run, json}} <-
-           Table.of_conversation(Book.sql(book), book.name, id, profile, times(book)) do
+           once(book, &Table.of_conversation(&1, book.name, id, profile, times(book))) do
       {run, json && complete(run, Transcript.open_from_json(json))}
     else
       {:ok, nil} -> nil

@@ -182,6 +182,52 @@ defmodule Skillbook.Agent.RunsTest do
     assert %{status: :done, continued: 1} = named(book, name)
   end
 
+  test "a call that waited before it was interrupted waits once", context do
+    model =
+      Skillbook.Model.Function.new(fn messages, _options ->
+        if Enum.any?(messages, &(&1.role == :assistant)),
+          do: "It waits.",
+          else: "```cmd\nx.add --name wa\n```"
+      end)
+
+    test = self()
+
+    book =
+      durable_book(context.tmp_dir,
+        agent: [model: model],
+        durable: [continue: false],
+        profiles: [[id: "ann", writes: :ask]],
+        ask: fn request -> send(test, {:asked, request.ref}) && :pending end
+      )
+
+    DurableRows.create(book)
+    id = "killed #{inspect(book)}"
+
+    # Its approval is stored, and its result is not.
+    :telemetry.attach_many(
+      id,
+      [[:skillbook, :approval, :changed]],
+      fn _event, _measurements, metadata, _config ->
+        if metadata.book == book, do: Process.exit(self(), :kill)
+      end,
+      nil
+    )
+
+    assert run(book, "w", nil) == :killed
+    :telemetry.detach(id)
+    assert_received {:asked, ref}
+    assert eventually(fn -> named(book, "w").status == :interrupted end)
+    {:ok, result} = Runs.continue(book, named(book, "w").ref)
+
+    assert %{status: :pending, text: "It waits.", pending: [%{ref: ^ref, resumable: true}]} =
+             result
+
+    refute_received {:asked, _ref}
+    assert {:ok, [%{ref: ^ref}]} = Skillbook.approvals(book)
+    {:ok, %{status: :done}} = Skillbook.approve(book, ref, by: "Bob")
+    assert DurableRows.ran(book, "w") == %{"a" => 1}
+  end
+
   test "stop/3 ends it for good", context do
     {book, name, ref} = killed_in_handler(context, "s")
     :ok = Skillbook.subscribe(book)
@@ -539,6 +585,37 @@ defmodule Skillbook.Agent.RunsTest do
       {:ok, result} = Conversation.ask(one, "And now?")
       inputs = for %{kind: :input, content: text} <- result.transcript.messages, do: text
       assert inputs == ["Go m.", "Still there?", "And now?"]
+    end
+
+    @tag :capture_log
+    test "goes on with its turn after its book has crashed", context do
+      test = self()
+
+      model =
+        Skillbook.Model.Function.new(fn _, _ ->
+          send(test, {:waits, self()})
+          receive do: (:go -> "Done.")
+        end)
+
+      # The book continues none by itself.
+      durable = [continue: false, lease: 1_000]
+      {book, _points} = interrupted(context, agent: [model: model], durable: durable)
+      pid = start_conversation(book)
+      :ok = Conversation.subscribe(pid)
+      {:ok, turn} = Conversation.say(pid, "Go c.")
+      assert_receive {:waits, _model}, 60_000
+      %{ref: ref} = named(book, "c")
+      Process.exit(GenServer.whereis(book), :kill)
+      assert_receive {:skillbook_conversation, _, {:ended, ^turn, {:error, _killed}}}, 60_000
+      assert_receive {:skillbook_conversation, _, {:started, again, ^ref}}, 60_000
+      assert_receive {:waits, model}, 60_000
+      send(model, :go)
+
+      assert_receive {:skillbook_conversation, _, {:ended, ^again, {:ok, %{text: "Done."}}}},
+                     60_000
+
+      assert %{status: :done, ref: ^ref} = named(book, "c")
+      assert List.last(Conversation.transcript(pid).messages).content == "Done."
     end
 
     test "that is stopped is not continued", context do

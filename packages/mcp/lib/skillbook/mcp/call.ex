@@ -183,14 +183,7 @@ defmodule Skillbook.MCP.Call do
     follow(%{id: id, filter: filter, book: book, monitor: monitor, ends: ends}, context, write)
   after
     # An adapter may use its process for the next request too.
-    unsubscribe(context.view.book)
-  end
-
-  # The book may have stopped.
-  defp unsubscribe(book) do
-    Skillbook.unsubscribe(book)
-  rescue
-    ArgumentError -> :ok
+    Skillbook.unsubscribe(context.view.book)
   end
 
   defp follow(%{book: book, monitor: monitor, id: id} = stream, context, write) do

@@ -8,6 +8,7 @@ defmodule Skillbook.Vault.Indexer do
 
   use GenServer
 
+  alias Skillbook.Catalog.Watcher
   alias Skillbook.SQL.Values
   alias Skillbook.Vault.{Note, Table}
   alias Skillbook.{Book, Telemetry}
@@ -39,13 +40,7 @@ defmodule Skillbook.Vault.Indexer do
   def sync(book, vault), do: GenServer.call(name(book, vault), :sync, :infinity)
 
   @spec subscribe(atom()) :: :ok
-  def subscribe(book) do
-    if self() in :pg.get_local_members(scope(book), :vaults),
-      do: :ok,
-      else: :pg.join(scope(book), :vaults, self())
-  end
-
-  defp scope(book), do: Module.concat(book, Subscribers)
+  def subscribe(book), do: Watcher.subscribe(book, :vaults)
 
   # Registered by name, because the name of a vault must not become an atom.
   defp name(book, vault), do: {:via, Registry, {registry(book), vault}}
@@ -153,8 +148,7 @@ defmodule Skillbook.Vault.Indexer do
 
   defp retry(state, _why), do: state
 
-  defp notify(state, message),
-    do: for(pid <- :pg.get_local_members(scope(state.book), :vaults), do: send(pid, message))
+  defp notify(state, message), do: Watcher.publish(state.book, message, :vaults)
 
   @doc "The reason of a producer's error, in words."
   @spec reason(term()) :: String.t()

@@ -15,11 +15,12 @@ defmodule Skillbook.Web.Page.Events do
   # Milliseconds in which changes are collected.
   @pause 100
 
-  # The messages of a book; those after which values are compared, and those that have what they
-  # are about.
+  # The messages of a book; those after which values are compared, those that have what they are
+  # about, and the one after which all may have changed.
   @remembered [:skillbook, :skillbook_approval, :skillbook_disabled]
   @tags @remembered ++
-          [:skillbook_run, :skillbook_agent_run, :skillbook_files, :skillbook_chat]
+          [:skillbook_run, :skillbook_agent_run, :skillbook_files, :skillbook_chat] ++
+          [:skillbook_started]
 
   @doc "Answers with the stream."
   def stream(request, _values) do
@@ -47,6 +48,7 @@ defmodule Skillbook.Web.Page.Events do
     messages = [message | more(book)]
     caller = %{caller | view: View.of(book, view.profile)}
     tags = messages |> Enum.map(&elem(&1, 0)) |> Enum.uniq()
+    tags = if :skillbook_started in tags, do: @tags, else: tags
     now = for tag <- @remembered, tag in tags, topic <- topics(tag, caller), do: topic
     runs = if Enum.any?(messages, &run?(&1, caller)), do: ["runs"], else: []
     files = if Enum.any?(messages, &files?(&1, caller)), do: ["skills"], else: []
@@ -60,6 +62,7 @@ defmodule Skillbook.Web.Page.Events do
   defp files?({:skillbook_files, _book, files}, %{view: view}),
     do: ChangedFiles.any?(files, view, & &1.files)
 
+  defp files?({:skillbook_started, _book, _generation}, _caller), do: true
   defp files?(_other, _caller), do: false
 
   # Whether a message is about a run that the pages show to the caller.
@@ -70,11 +73,13 @@ defmodule Skillbook.Web.Page.Events do
       match?({:ok, %{name: ^name}}, View.fetch(view, name))
   end
 
+  defp run?({:skillbook_started, _book, _generation}, _caller), do: true
   defp run?(_other, _caller), do: false
 
   defp agent_run?({:skillbook_agent_run, _book, run}, caller),
     do: caller.operator? and Profile.reads?(caller.view.profile, run.tenant)
 
+  defp agent_run?({:skillbook_started, _book, _generation}, caller), do: caller.operator?
   defp agent_run?(_other, _caller), do: false
 
   # The other changes that have come.
