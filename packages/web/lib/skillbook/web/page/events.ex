@@ -22,6 +22,8 @@ defmodule Skillbook.Web.Page.Events do
           [:skillbook_run, :skillbook_agent_run, :skillbook_files, :skillbook_chat] ++
           [:skillbook_started]
 
+  @topics ~w(skills diagnostics approvals runs agents chat)
+
   @doc "Answers with the stream."
   def stream(request, _values) do
     %{book: book} = view = Caller.view(request)
@@ -54,7 +56,8 @@ defmodule Skillbook.Web.Page.Events do
     files = if Enum.any?(messages, &files?(&1, caller)), do: ["skills"], else: []
     chats = if :skillbook_chat in tags, do: ["chat"], else: []
     agents = if Enum.any?(messages, &agent_run?(&1, caller)), do: ["agents"], else: []
-    topics = remember(now) ++ runs ++ agents ++ files ++ chats
+    restart = if :skillbook_started in tags, do: @topics, else: []
+    topics = restart ++ remember(now) ++ runs ++ agents ++ files ++ chats
     for topic <- Enum.uniq(topics), do: send_event.(topic, "")
   end
 
@@ -62,7 +65,6 @@ defmodule Skillbook.Web.Page.Events do
   defp files?({:skillbook_files, _book, files}, %{view: view}),
     do: ChangedFiles.any?(files, view, & &1.files)
 
-  defp files?({:skillbook_started, _book, _generation}, _caller), do: true
   defp files?(_other, _caller), do: false
 
   # Whether a message is about a run that the pages show to the caller.
@@ -73,13 +75,11 @@ defmodule Skillbook.Web.Page.Events do
       match?({:ok, %{name: ^name}}, View.fetch(view, name))
   end
 
-  defp run?({:skillbook_started, _book, _generation}, _caller), do: true
   defp run?(_other, _caller), do: false
 
   defp agent_run?({:skillbook_agent_run, _book, run}, caller),
     do: caller.operator? and Profile.reads?(caller.view.profile, run.tenant)
 
-  defp agent_run?({:skillbook_started, _book, _generation}, caller), do: caller.operator?
   defp agent_run?(_other, _caller), do: false
 
   # The other changes that have come.

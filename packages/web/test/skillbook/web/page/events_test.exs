@@ -62,6 +62,16 @@ defmodule Skillbook.Web.Page.EventsTest do
     refute "chat" in topics(bob, "skills")
   end
 
+  test "a stream outlasts a crash of its book, after which all is read again", context do
+    %{book: book, web: web} = context
+    {_response, pid} = Requests.stream(web, "GET", "/events", as: "bob")
+    assert topics(pid, "ready") == ["ready"]
+    Process.exit(GenServer.whereis(book), :kill)
+    assert Enum.sort(topics(pid, "chat")) == ~w(agents approvals chat diagnostics runs skills)
+    {:ok, _} = Skillbook.Store.put_note(Skillbook.view(book, "bob"), "Tea", "Green.")
+    assert "skills" in topics(pid, "skills")
+  end
+
   test "each caller hears of its own runs, approvals and entries", context do
     %{book: book, web: web, folder: folder} = context
 
