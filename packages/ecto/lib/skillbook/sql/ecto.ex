@@ -211,8 +211,7 @@ defmodule Skillbook.SQL.Ecto do
 
   defp savepoint(sql, fun) do
     with {:ok, _} <- run(sql, "savepoint skillbook") do
-      locked =
-        if Process.get(locked(sql), false), do: :ok, else: lock(%{sql | parts: []})
+      locked = if Process.get(locked(sql), false), do: :ok, else: lock(%{sql | parts: []})
 
       case with(:ok <- locked, do: outcome(sql, fun)) do
         {:ok, _value} = done ->

@@ -132,6 +132,46 @@ defmodule Skillbook.SQL.EctoTest do
     end
   end
 
+  test "a writer of parts waits for those of its parts, and takes its locks once" do
+    locks = fn parts, waits ->
+      sql = Turns |> SQL.Ecto.over(busy_timeout: 70) |> SQL.of_parts(parts, waits)
+      {:ok, 1} = SQL.transaction(sql, fn sql -> SQL.transaction(sql, fn _ -> {:ok, 1} end) end)
+      asked_of(&(&1 =~ ~r/lock/))
+    end
+
+    read = "select current_setting('lock_timeout')"
+    [limit, back] = for value <- ["70", "'0'"], do: "set local lock_timeout = #{value}"
+    assert [^read, ^limit, "select pg_advisory_xact_lock(" <> all, ^back] = locks.([:all], :wait)
+    shared = "select pg_advisory_xact_lock_shared(" <> all
+
+    assert [^read, ^limit, ^shared, "select pg_advisory_xact_lock(" <> a, ^back] =
+             locks.([:a], :wait)
+
+    assert [^read, ^limit, ^shared, one, other, ^back] = locks.([:b, :a], :wait)
+    assert ("select pg_advisory_xact_lock(" <> a) in [one, other]
+
+    assert locks.([:a], :now) ==
+             [read, limit, shared, "set local lock_timeout = 1"] ++
+               ["select pg_advisory_xact_lock(" <> a, back]
+
+    # A transaction of the application may go on to other parts.
+    Turns.transaction(fn -> SQL.transaction(handle([:a]), fn _ -> {:ok, 1} end) end, [])
+    assert Enum.any?(asked_of(&(&1 =~ "lock(")), &(&1 == "select pg_advisory_xact_lock(" <> all))
+    # A single statement is not of one part.
+    SQL.query!(handle([:a]), "insert into t values (1)")
+    assert asked_of(&(&1 =~ "lock(")) == ["select pg_advisory_xact_lock(" <> all]
+  end
+
+  defp handle(parts), do: Turns |> SQL.Ecto.over() |> SQL.of_parts(parts)
+
+  defp asked_of(which) do
+    receive do
+      {:asked, text} -> if(which.(text), do: [text], else: []) ++ asked_of(which)
+    after
+      0 -> []
+    end
+  end
+
   test "a transaction commits, rolls back, and re-raises", %{sql: sql} do
     table(sql)
     add = fn id -> SQL.query!(sql, "insert into t values ($1, 'a')", [id]).num_rows end
