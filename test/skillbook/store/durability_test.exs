@@ -1,15 +1,20 @@
 defmodule Skillbook.Store.DurabilityTest do
   # Writers in another operating system process, which is killed at random moments: while it
   # writes, starts or migrates a database, repeatedly on the same one.
-  use ExUnit.Case, async: true
+  use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.SQL
+  alias Skillbook.Store.Follower
+  alias Skillbook.{PostgresCase, SQL, View}
 
   @moduletag :tmp_dir
-  @moduletag timeout: 600_000
+  @moduletag timeout: 3_600_000
 
   # Of each kind. SKILLBOOK_KILLS=200 for a long run.
-  @rounds String.to_integer(System.get_env("SKILLBOOK_KILLS", "40"))
+  @rounds %{
+    sqlite: String.to_integer(System.get_env("SKILLBOOK_KILLS", "40")),
+    postgres: String.to_integer(System.get_env("SKILLBOOK_KILLS", "3"))
+  }
+  # Each of a tenant, which on PostgreSQL write at the same time.
   @notes 4
   @group 20
 
@@ -19,10 +24,13 @@ defmodule Skillbook.Store.DurabilityTest do
   [database, log, round, notes, group, began] = System.argv()
   {:ok, _} = Application.ensure_all_started(:skillbook)
   File.write!(began, "")
-  {:ok, _} = Skillbook.start_link(name: :killed, store: database, watch: false, builtins: false)
-  view = Skillbook.view(:killed)
+  profiles = for number <- 0..String.to_integer(notes), do: [id: "#{number}", tenant: "t#{number}"]
+  store = if database =~ "://", do: {Skillbook.SQL.Postgres, url: database}, else: database
+  options = [store: store, profiles: profiles, watch: false, builtins: false]
+  {:ok, _} = Skillbook.start_link([name: :killed] ++ options)
 
   writer = fn number ->
+    view = Skillbook.view(:killed, "#{number}")
     {:ok, log} = File.open(log, [:append, :raw])
     name = "note-#{round}-#{number}"
 
@@ -45,6 +53,7 @@ defmodule Skillbook.Store.DurabilityTest do
 
   # Each is an entry of its own, and several are committed together.
   importer = fn ->
+    view = Skillbook.view(:killed, "0")
     {:ok, log} = File.open(log, [:append, :raw])
 
     for line <- Stream.iterate(1, &(&1 + 1)) do
@@ -68,46 +77,59 @@ defmodule Skillbook.Store.DurabilityTest do
   System.halt(1)
   """
 
-  test "a killed process loses no acknowledged write and repeats no version number",
-       context do
-    folder = context.tmp_dir
-    database = Path.join(folder, "store.db")
-    log = Path.join(folder, "acknowledged")
+  for dialect <- [:sqlite, :postgres] do
+    test "a killed process loses no acknowledged write and repeats no version: #{dialect}",
+         %{tmp_dir: folder} do
+      {database, rounds} = {database(unquote(dialect), folder), @rounds[unquote(dialect)]}
+      reader = if unquote(dialect) == :postgres, do: reader(database)
+      log = Path.join(folder, "acknowledged")
 
-    for round <- 1..@rounds do
-      File.rm(log)
-      kill(database, log, round, log, 60)
-      verify(database, log)
-    end
-
-    # While the book starts on what is there.
-    for round <- (@rounds + 1)..(2 * @rounds) do
-      File.rm(log)
-      File.touch!(log)
-      kill(database, log, round, Path.join(folder, "began"), 120)
-      verify(database, log)
-    end
-  end
-
-  test "a killed migration is none, or whole, and the next start goes on", %{tmp_dir: folder} do
-    whole = Path.join(folder, "whole.db")
-    schema(whole)
-
-    stopped =
-      for round <- 1..@rounds do
-        database = Path.join(folder, "#{round}.db")
-        log = Path.join(folder, "acknowledged-#{round}")
-        File.touch!(log)
-        kill(database, log, round, Path.join(folder, "began"), 60)
-        found = File.exists?(database) && versions(database)
-        assert schema(database) == schema(whole)
-        verify(database, log)
-        found
+      for round <- 1..rounds do
+        File.rm(log)
+        kill(database, log, round, log, 60)
+        verify(database, log, reader)
       end
 
-    # Not all were killed before the first one, or after the last.
-    assert Enum.uniq(stopped) |> length() > 1
+      # While the book starts on what is there.
+      for round <- (rounds + 1)..(2 * rounds) do
+        File.rm(log)
+        File.touch!(log)
+        kill(database, log, round, Path.join(folder, "began"), 120)
+        verify(database, log, reader)
+      end
+    end
+
+    test "a killed migration is none, or whole, and the next start goes on: #{dialect}",
+         %{tmp_dir: folder} do
+      whole = database(unquote(dialect), folder)
+      schema = schema(whole)
+
+      stopped =
+        for round <- 1..@rounds[unquote(dialect)] do
+          database = database(unquote(dialect), folder)
+          log = Path.join(folder, "acknowledged-#{round}")
+          File.touch!(log)
+          # A migration on PostgreSQL takes longer.
+          within = if unquote(dialect) == :sqlite, do: 60, else: 400
+          kill(database, log, round, Path.join(folder, "began"), within)
+          found = versions(database)
+          assert schema(database) == schema
+          verify(database, log, nil)
+          found
+        end
+
+      # Not all were killed before the first one, or after the last.
+      if @rounds[unquote(dialect)] >= 40, do: assert(stopped |> Enum.uniq() |> length() > 1)
+    end
   end
+
+  defp database(:sqlite, folder),
+    do: Path.join(folder, "#{System.unique_integer([:positive])}.db")
+
+  defp database(:postgres, _folder), do: PostgresCase.database()
+
+  # A book on another node, which lives on.
+  defp reader(url), do: book(store: {SQL.Postgres, [url: url]}, watch: false, builtins: false)
 
   # The versions that are marked as done. No lock may be left.
   defp versions(database) do
@@ -123,8 +145,18 @@ defmodule Skillbook.Store.DurabilityTest do
   defp schema(database) do
     with_database(database, fn sql ->
       {:ok, _} = SQL.Migrations.run(sql)
-      SQL.query!(sql, "select name, sql from sqlite_master order by name").rows
+      SQL.query!(sql, schema_of(SQL.dialect(sql))).rows
     end)
+  end
+
+  defp schema_of(:sqlite), do: "select name, sql from sqlite_master order by name"
+
+  defp schema_of(:postgres) do
+    """
+    select table_name || ' ' || column_name || ' ' || data_type from information_schema.columns
+    where table_schema = 'public'
+    union all select indexdef from pg_indexes where schemaname = 'public' order by 1
+    """
   end
 
   # Kills the process up to so many milliseconds after it has written a file.
@@ -165,18 +197,49 @@ defmodule Skillbook.Store.DurabilityTest do
     end
   end
 
-  defp with_database(path, fun) do
+  # A lock that stays with the killed process would be an error.
+  defp with_database(database, fun) do
     name = :"durability_#{System.unique_integer([:positive])}"
-    # A lock of the killed process would be an error.
-    {:ok, server} = SQL.SQLite.start_link(path: path, name: name, busy_timeout: 0)
-    sql = SQL.SQLite.handle(name)
-    assert SQL.query!(sql, "pragma integrity_check").rows == [["ok"]]
+
+    {module, options} =
+      if database =~ "://",
+        do: {SQL.Postgres, [url: database, queue_timeout: 2_000]},
+        else: {SQL.SQLite, [path: database, busy_timeout: 0]}
+
+    {:ok, server} = module.start_link([name: name] ++ options)
+    sql = module.handle(name)
+
+    if module == SQL.SQLite,
+      do: assert(SQL.query!(sql, "pragma integrity_check").rows == [["ok"]])
+
     result = fun.(sql)
     GenServer.stop(server)
     result
   end
 
-  defp verify(database, log), do: with_database(database, &verify_entries(&1, log))
+  defp verify(database, log, reader) do
+    with_database(database, fn sql ->
+      verify_entries(sql, log)
+      {:ok, revision} = Skillbook.Store.Table.revision(sql)
+
+      # A revision of the future would be one that a reader misses.
+      outside = "revision < 1 or revision > $1"
+      count = "select count(*) from skillbook_entries where " <> outside
+      assert SQL.query!(sql, count, [String.to_integer(revision)]).rows == [[0]]
+      if reader, do: verify_reader(reader, sql, String.to_integer(revision))
+    end)
+  end
+
+  defp verify_reader(reader, sql, revision) do
+    :ok = Follower.sync(reader, revision)
+    stored = SQL.query!(sql, "select name, content from skillbook_entries").rows
+
+    shown =
+      for %{source: "store"} = entry <- View.entries(View.all(reader)),
+          do: [entry.name, entry.body]
+
+    assert Enum.sort(shown) == Enum.sort(stored)
+  end
 
   defp verify_entries(sql, log) do
     versions =
@@ -201,7 +264,10 @@ defmodule Skillbook.Store.DurabilityTest do
 
     current = SQL.query!(sql, "select name, version, content from skillbook_entries").rows
 
-    for [name, version, content] <- current,
-        do: assert(List.last(by_name[name]) == {version, content})
+    for [name, version, content] <- current do
+      assert List.last(by_name[name]) == {version, content}
+      lines = String.split(content, "\n", trim: true)
+      assert lines == Enum.uniq(lines)
+    end
   end
 end
