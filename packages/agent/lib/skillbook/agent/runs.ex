@@ -439,12 +439,17 @@ defmodule Skillbook.Agent.Runs do
   end
 
   @doc false
-  # The same, once. While the database restarts there is no handle, and its processes may end
-  # during a call.
+  # The same, once.
   @spec once(Book.t(), term(), (SQL.t() -> written)) :: written
         when written: :ok | {:error, term()}
-  def once(book, part, fun) do
-    Server.write(book.name, Book.sql(book), part, fun)
+  def once(book, part, fun), do: once(book, &Server.write(book.name, &1, part, fun))
+
+  @doc false
+  # Calls a function with the handle of a book's database. While the database restarts there is
+  # none, and its processes may end during a call.
+  @spec once(Book.t(), (SQL.t() -> result)) :: result when result: term()
+  def once(book, fun) do
+    fun.(Book.sql(book))
   rescue
     ArgumentError -> {:error, SQL.Error.closed()}
   catch
