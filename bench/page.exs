@@ -86,7 +86,7 @@ defmodule Bench.Page do
 
   defp paths(name) do
     ~w(/ /skills /skills?q=note+number /skills?page=100 /skills/#{name} /skills/work.w1 /new
-       /new/file /import /chat /try /try/work.w1 /route?q=a+note /prompt /tools
+       /new/file /import /chat /try /try/work.w1 /route?request=a+note /prompt /tools
        /explain?name=#{name} /runs /approvals /agents /conversations /usage /usage?days=30
        /connections /servers /diagnostics /status)
   end

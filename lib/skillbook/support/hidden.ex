@@ -27,7 +27,13 @@ defmodule Skillbook.Support.Hidden do
 
   @doc "The same on one line."
   @spec line(String.t()) :: String.t()
-  def line(text), do: text |> visible() |> String.replace(["\r\n", "\n"], "\\n")
+  def line(text) do
+    text = visible(text)
+    # Few have several lines, and a list of patterns is compiled each time.
+    if String.contains?(text, "\n"),
+      do: String.replace(text, ["\r\n", "\n"], "\\n"),
+      else: text
+  end
 
   @doc ~S"""
   Escapes the hidden characters of a JSON text, which keeps its meaning.

@@ -49,6 +49,8 @@ defmodule Skillbook.Web.BrowserTest do
       "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
     )).filter((one) => {
       if (one.disabled || !one.checkVisibility({ visibilityProperty: true })) return false;
+      // The button that Enter presses.
+      if (one.ariaHidden === "true") return false;
       if (one.type !== "radio") return true;
       if (names.has(one.name)) return false;
       names.add(one.name);
@@ -237,9 +239,22 @@ defmodule Skillbook.Web.BrowserTest do
           "/",
           "/chat",
           "/prompt",
+          "/try",
           "/try/mail.send",
+          "/route",
+          "/tools",
+          "/explain",
           "/runs",
-          "/diagnostics"
+          "/approvals",
+          "/agents",
+          "/conversations",
+          "/usage",
+          "/connections",
+          "/servers",
+          "/diagnostics",
+          "/status",
+          "/new",
+          "/new/file"
         ] do
       Browser.goto(page, path)
       expected = Browser.evaluate(page, @focusable)

@@ -83,7 +83,7 @@ defmodule Skillbook.Web.RoomsBrowserTest do
 
     more = ~w(/skills/refunds /skills/mail.send /skills/reports.weekly /skills/refunds/source
          /skills/minutes /skills/minutes/edit /skills/minutes/versions /skills?q=refund
-         /skills?builtin=1 /try/mail.send /route?q=refund+an+order /explain?name=refunds
+         /skills?builtin=1 /try/mail.send /route?request=refund+an+order /explain?name=refunds
          /new/file?kind=skill /new/file?kind=command&flag1_name=to /usage?days=1)
 
     tour("full", options, more, fn view ->

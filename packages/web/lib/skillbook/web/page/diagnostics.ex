@@ -259,11 +259,12 @@ defmodule Skillbook.Web.Page.Diagnostics do
     section("fixes", "Can be fixed here", [
       tag(
         :ul,
-        [],
+        [class: "fixes"],
         for {path, count} <- files do
           href = Layout.path(request, ["diagnostics", "fix"], path: path)
-          text = "#{Parts.count(count, "fix", "fixes")} of #{Path.basename(path)}"
-          tag(:li, [], [tag(:a, [href: href], text), " ", tag(:span, [class: "help"], path)])
+          file = without_paths(path, book(request))
+          text = "#{Parts.count(count, "fix", "fixes")} of #{file}"
+          tag(:li, [], tag(:a, [href: href], text))
         end
       ),
       if(more > 0,
@@ -277,8 +278,8 @@ defmodule Skillbook.Web.Page.Diagnostics do
       tag(:p, [], [
         Parts.badge(to_string(one.severity), kind(one.severity)),
         " ",
-        tag(:code, [class: "place"], position(one)),
-        if(one.entry, do: [" ", entry(request, one.entry)])
+        if(one.entry, do: [entry(request, one.entry), " "]),
+        tag(:code, [class: "place", title: one.path], position(request, one))
       ]),
       tag(:p, [], Parts.sentence(one.message)),
       excerpt(one),
@@ -287,8 +288,11 @@ defmodule Skillbook.Web.Page.Diagnostics do
     ])
   end
 
-  defp position(one) do
-    [one.path || one.entry || "the book", one.line, one.column]
+  # Below its source, as pages are named.
+  defp position(request, one) do
+    path = without_paths(one.path, book(request))
+
+    [path || one.entry || "the book", one.line, one.column]
     |> Enum.reject(&is_nil/1)
     |> Enum.join(":")
   end

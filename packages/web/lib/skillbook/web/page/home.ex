@@ -248,8 +248,7 @@ defmodule Skillbook.Web.Page.Home do
 
     others =
       for {count, one, more, segments, action} <- [
-            {data.errors, "document with an error", "documents with errors", ["diagnostics"],
-             "Mend"},
+            {data.errors, "error", "errors", ["diagnostics"], "Mend"},
             {data.offers, "tool of a server is new", "tools of servers are new", ["servers"],
              "Review"},
             {length(data.revoked), "account was withdrawn", "accounts were withdrawn",
@@ -321,17 +320,22 @@ defmodule Skillbook.Web.Page.Home do
   defp recent(request, data) do
     cost = fn count -> Parts.count(count, "token", "tokens") end
 
+    open = fn room ->
+      text = ["Open", tag(:span, [class: "hidden"], [" the ", room])]
+      tag(:a, [class: "button", href: Layout.path(request, [room])], text)
+    end
+
     section("cost", "Each request", [
       tag(:ul, [class: "needs"], [
         tag(:li, [], [
           tag(:span, [class: "need-text"], "System prompt"),
           tag(:span, [class: "need-time"], cost.(data.tokens.prompt)),
-          tag(:a, [class: "button", href: Layout.path(request, ["prompt"])], "Open the prompt")
+          open.("prompt")
         ]),
         tag(:li, [], [
           tag(:span, [class: "need-text"], "Tools"),
           tag(:span, [class: "need-time"], cost.(data.tokens.tools)),
-          tag(:a, [class: "button", href: Layout.path(request, ["tools"])], "Open the tools")
+          open.("tools")
         ])
       ])
     ])

@@ -234,8 +234,8 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   defp form(request, id) do
-    periods = for {value, text, _hours} <- @periods, do: {value, text <> " before and after now"}
-    query_form(request, ["runs"], select("hours", "Time line", id, periods))
+    periods = for {value, text, _hours} <- @periods, do: {value, "±" <> text}
+    query_form(request, ["runs"], select("hours", "Period", id, periods))
   end
 
   @doc """
@@ -349,7 +349,7 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   defp times(%{at: []}), do: "never"
-  defp times(row), do: row.at |> Enum.map(&Parts.time/1) |> Enum.intersperse(", ")
+  defp times(row), do: Parts.time(hd(row.at))
 
   defp buttons(request, row) do
     pause = if row.paused, do: {"resume", "Resume"}, else: {"pause", "Pause"}

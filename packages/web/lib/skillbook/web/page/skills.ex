@@ -98,7 +98,7 @@ defmodule Skillbook.Web.Page.Skills do
           id: "q",
           name: "q",
           value: list.query,
-          placeholder: "Search names, descriptions and texts",
+          placeholder: "Search",
           autocomplete: "off",
           aria_keyshortcuts: "/"
         ),

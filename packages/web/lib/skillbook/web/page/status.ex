@@ -165,7 +165,7 @@ defmodule Skillbook.Web.Page.Status do
     :exit, _reason -> service("Schedules", :failed, "the scheduler does not answer")
   end
 
-  defp embedder(%{embedder: nil}, _all), do: service("Embedder", :off, "off: search by words")
+  defp embedder(%{embedder: nil}, _all), do: service("Embedder", :off, "search by words")
 
   defp embedder(book, all) do
     %{done: done, total: total} = Entries.progress(all)

@@ -70,7 +70,7 @@ defmodule Skillbook.Web.Page.Tools do
           for tool <- data.tools do
             [
               tag(:code, [], tool.name),
-              if(tool.entry, do: entry(request, tool.entry), else: "none"),
+              if(tool.entry, do: entry(request, tool.entry), else: "–"),
               if(tool.reads, do: "reads", else: "writes"),
               tokens(tool.tokens)
             ]

@@ -145,38 +145,39 @@ defmodule Skillbook.Web.Page.Usage do
   end
 
   defp form(request, id) do
-    periods = for {value, text, _days, _letters} <- @periods, do: {value, "the last " <> text}
+    periods = for {value, text, _days, _letters} <- @periods, do: {value, text}
     query_form(request, ["usage"], select("days", "Period", id, periods))
   end
 
   defp summary(%{total: total} = data, text) do
     tag(:p, [class: "lead"], [
-      tag(:strong, [], times(total.run)),
-      " run, ",
-      tag(:strong, [], times(total.read)),
-      " read, ",
-      tag(:strong, [], times(total.failed)),
-      " failed in the last #{text}.",
+      Parts.count(total.run, "run", "runs"),
+      ", ",
+      Parts.count(total.read, "read", "reads"),
+      " and ",
+      Parts.count(total.failed, "failure", "failures"),
+      " in #{text}.",
       if(data.unnamed > 0,
         do:
-          " #{times(data.unnamed)} more were counted without a name, for there were too many " <>
-            "names at once."
+          " #{Parts.number(data.unnamed)} more have no name, for there were too many names at " <>
+            "once."
       )
     ])
   end
-
-  defp times(count), do: Parts.count(count, "time", "times")
 
   defp over_time(request, %{rows: []}) do
     text = "Nothing was read or run in this time."
     Parts.empty(request, text, {"Try a command", ["try"]})
   end
 
-  defp over_time(_request, data) do
+  # Never the same chart twice, nor an empty one.
+  defp over_time(_request, %{total: total} = data) do
     section("chart", "Over time", [
       tag(:div, [class: "beside"], [
-        chart(data.columns, "usage", "Reads, runs and failures", & &1.counts),
-        chart(data.columns, "failures", "Failures", & &1.failed)
+        if(total.count > total.failed,
+          do: chart(data.columns, "usage", "Reads, runs and failures", & &1.counts)
+        ),
+        if(total.failed > 0, do: chart(data.columns, "failures", "Failures", & &1.failed))
       ])
     ])
   end
@@ -189,14 +190,11 @@ defmodule Skillbook.Web.Page.Usage do
           sum > 0,
           do: "#{column.time}: #{shown.(sum)}"
 
-    text = if sums == [], do: "None.", else: Enum.join(sums, ", ") <> " (UTC)."
+    text = Enum.join(sums, ", ") <> " (UTC)."
     about = %{id: id, title: title <> " over time", description: text}
     columns = for column <- columns, do: {short(column.time), values.(column)}
 
-    tag(:div, [], [
-      tag(:h3, [], title),
-      if(sums == [], do: Parts.none("None."), else: Chart.bars(about, series, columns, shown))
-    ])
+    tag(:div, [], [tag(:h3, [], title), Chart.bars(about, series, columns, shown)])
   end
 
   # The month and day, or the hour.
@@ -234,9 +232,13 @@ defmodule Skillbook.Web.Page.Usage do
   defp failures(request, rows) do
     Parts.table(
       "Skills with the most failures",
-      ["Skill", "Failed", "Of its calls"],
+      ["Skill", "Failed", "Of all calls"],
       for row <- rows do
-        [entry(request, row.key), times(row.failed), part(row.failed, row.failed + row.run)]
+        [
+          entry(request, row.key),
+          Parts.number(row.failed),
+          part(row.failed, row.failed + row.run)
+        ]
       end
     )
   end
@@ -246,14 +248,23 @@ defmodule Skillbook.Web.Page.Usage do
   defp slowest(request, rows) do
     Parts.table(
       "Skills with the longest average time",
-      ["Skill", "Average time", "Run"],
-      for(row <- rows, do: [entry(request, row.key), milliseconds(row.duration), times(row.run)])
+      ["Skill", "Average time", "Calls"],
+      for(
+        row <- rows,
+        do: [
+          entry(request, row.key),
+          milliseconds(row.duration),
+          Parts.number(row.run + row.failed)
+        ]
+      )
     )
   end
 
   defp costs(_request, %{total: %{prompt_tokens: 0, completion_tokens: 0}}), do: nil
 
   defp costs(request, %{total: total, rows: rows, profiles: profiles, columns: columns}) do
+    # Without prices all costs are 0.
+    priced? = total.cost > 0
     name = fn key -> if key == "", do: @conversations, else: entry(request, key) end
 
     columns = %{
@@ -262,11 +273,11 @@ defmodule Skillbook.Web.Page.Usage do
     }
 
     {title, shown} =
-      if total.cost > 0,
+      if priced?,
         do: {"Costs", &cost(&1 / 1_000_000_000)},
         else: {"Tokens", &Parts.number/1}
 
-    heads = ["Tokens of prompts", "Of them cached", "Tokens of answers", "Cost"]
+    heads = ["Prompt tokens", "Cached", "Answer tokens"] ++ if(priced?, do: ["Cost"], else: [])
 
     section("costs", "Agents", [
       tag(:p, [class: "lead"], [
@@ -278,19 +289,19 @@ defmodule Skillbook.Web.Page.Usage do
       Parts.table(
         "Costs of skills, the highest first",
         ["Skill" | heads],
-        Enum.map(rows, &cost_row(name.(&1.key), &1))
+        Enum.map(rows, &cost_row(name.(&1.key), &1, priced?))
       ),
       Parts.table(
         "Costs of profiles, the highest first",
         ["Profile" | heads],
-        Enum.map(profiles, &cost_row(&1.key, &1))
+        Enum.map(profiles, &cost_row(&1.key, &1, priced?))
       )
     ])
   end
 
-  defp cost_row(name, row) do
+  defp cost_row(name, row, priced?) do
     counts = [row.prompt_tokens, row.cached_tokens, row.completion_tokens]
-    [name | Enum.map(counts, &Parts.number/1)] ++ [cost(row.cost)]
+    [name | Enum.map(counts, &Parts.number/1)] ++ if(priced?, do: [cost(row.cost)], else: [])
   end
 
   defp tokens(count), do: Parts.number(count) <> if(count == 1, do: " token", else: " tokens")

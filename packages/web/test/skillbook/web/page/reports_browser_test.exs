@@ -103,7 +103,7 @@ defmodule Skillbook.Web.Page.ReportsBrowserTest do
 
   test "a file is fixed after a look at the difference", %{url: url, folder: folder} do
     page = Browser.open(url) |> Browser.goto("/diagnostics")
-    Browser.click(page, role: "link", name: "2 fixes of old.md")
+    Browser.click(page, role: "link", name: "2 fixes of mail/old.md")
     Browser.wait(page, "figure.diff")
     Browser.click(page, "main form button")
     Browser.wait_url(page, "**/diagnostics")

@@ -49,7 +49,7 @@ defmodule Skillbook.Web.Page.WrongTest do
 
       assert path == Path.join(own, "x/mail.md")
       body = get(web, "/diagnostics?code=frontmatter_repaired", @operator)
-      assert body =~ "#{path}:3:"
+      assert body =~ ~s(title="#{path}">x/mail.md:3:)
       assert body =~ "description: Sends: mail &lt;b&gt;now&lt;/b&gt;\n"
       assert body =~ "Write the line as the message shows it"
       # A file that is no entry is read from its source.
