@@ -6,6 +6,9 @@
 # The model answers each input after 50 ms with a call of a command, and then with text. PYTHON is
 # the python of an environment with pydantic-ai-slim, whose agent does the same
 # (bench/conversations_peer.py), one or as many at once.
+#
+# The last rows are of durable runs, on SQLite and on the PostgreSQL of SKILLBOOK_POSTGRES: a turn
+# of a run with a call and an answer, and its end alone, beside the same run without a journal.
 
 Code.require_file("measure.exs", __DIR__)
 
@@ -14,7 +17,7 @@ defmodule Bench.Conversations do
 
   import Bench.Measure
 
-  alias Skillbook.{Conversation, Model}
+  alias Skillbook.{Agent, Conversation, Model, SQL}
 
   @behaviour Skillbook.Handler
 
@@ -45,6 +48,11 @@ defmodule Bench.Conversations do
         for count <- [running, 1], do: running(count, kind, peers[count])
         Supervisor.stop(supervisor)
       end
+
+      durable("SQLite", Path.join(folder, "runs.db"), folder, running)
+
+      if url = System.get_env("SKILLBOOK_POSTGRES"),
+        do: durable("PostgreSQL", {SQL.Postgres, url: url, ssl: false}, folder, running)
     after
       File.rm_rf!(folder)
     end
@@ -132,13 +140,65 @@ defmodule Bench.Conversations do
   end
 
   defp answer(messages, wait) do
-    Process.sleep(wait)
+    if wait > 0, do: Process.sleep(wait)
 
     case List.last(messages) do
       %{role: :tool} -> "It is added."
       %{content: text} -> %{tool_calls: [%{name: "x__add", arguments: %{name: text}}]}
     end
   end
+
+  # Durable runs
+
+  defp durable(label, store, folder, most) do
+    options = [name: @book, sources: [folder], store: store, builtins: false, watch: false]
+    {:ok, supervisor} = Skillbook.start_link(options ++ [durable: true])
+
+    for count <- [1, most] do
+      # They alternate, so that other load affects both.
+      rounds =
+        for _ <- 1..@turns, durable? <- [true, false], do: {durable?, runs(count, durable?)}
+
+      for {part, at} <- [{"a run of a call and an answer", 0}, {"the end of a run", 1}] do
+        [ours, plain] =
+          for kind <- [true, false] do
+            times = for {^kind, times} <- rounds, one <- times, do: elem(one, at)
+            at(times, 0.5)
+          end
+
+        name = "#{label}: #{part}, #{count} at once: median"
+        print(name, "the same without a journal", [ours, plain])
+      end
+    end
+
+    Supervisor.stop(supervisor)
+  end
+
+  # The nanoseconds of runs, and of what follows their last answer.
+  defp runs(count, durable?) do
+    1..max(count, 10)
+    |> Task.async_stream(fn _ -> one(durable?) end, max_concurrency: count, timeout: :infinity)
+    |> Enum.map(fn {:ok, times} -> times end)
+  end
+
+  defp one(durable?) do
+    answered = :atomics.new(1, [])
+
+    model =
+      Model.Function.new(fn messages, _options ->
+        answer = answer(messages, 0)
+        :atomics.put(answered, 1, System.monotonic_time())
+        answer
+      end)
+
+    options = [model: model, protocol: :tools, durable: durable?]
+    began = System.monotonic_time()
+    {:ok, %{status: :done}} = Agent.run(@book, "Add tea.", options)
+    ended = System.monotonic_time()
+    {ns(ended - began), ns(ended - :atomics.get(answered, 1))}
+  end
+
+  defp ns(time), do: System.convert_time_unit(time, :native, :nanosecond)
 
   # The nanoseconds of turns of the peer, one after the other in each of so many conversations.
   defp peer(python, count) do

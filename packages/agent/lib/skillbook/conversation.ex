@@ -272,7 +272,10 @@ defmodule Skillbook.Conversation do
     options = [conversation: state.id, transcript: state.transcript] ++ state.run
     {run, transcript} = newest(Book.find(state.book), options)
     state = waiting(%{state | transcript: transcript})
-    if unended?(run), do: {:noreply, go_on(state, run.ref)}, else: {:noreply, state}
+
+    if unended?(run),
+      do: {:noreply, go_on(state, run.ref)},
+      else: {:noreply, state, :hibernate}
   end
 
   # The newest run of the conversation, or `nil`, and its transcript. Another process may have had

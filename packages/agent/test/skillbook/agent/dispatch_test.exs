@@ -697,6 +697,18 @@ defmodule Skillbook.Agent.DispatchTest do
                {true, true, true}
     end
 
+    test "agents at the same time end with the run that is cancelled", %{tmp_dir: folder} do
+      book = start(folder)
+      both = calls([dispatch(%{id: "one"}), dispatch(%{id: "two"})])
+      {model, _answer} = together([both], 2)
+      options = [protocol: :tools, model: model]
+      run = spawn(fn -> Agent.run(book, "Go.", options) end)
+      asked = for _ <- 1..2, do: assert_receive({:agent_asked, _pid}, 60_000) |> elem(1)
+      monitors = for pid <- asked, do: monitor(pid)
+      Process.exit(run, :kill)
+      for one <- monitors, do: assert_receive({:DOWN, ^one, :process, _, :killed}, 60_000)
+    end
+
     test "agents at the same time share what is left of the run", %{tmp_dir: folder} do
       book = start(folder)
       both = calls([dispatch(%{id: "one"}), dispatch(%{id: "two"})])
