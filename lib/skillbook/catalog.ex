@@ -149,6 +149,29 @@ defmodule Skillbook.Catalog do
   end
 
   @doc false
+  # Takes in all rows of the store's table when a book starts, some at a time in the order of their
+  # ids: they are read when somebody needs their entries. `loaded/2` shows them. Also returns the
+  # ids of rows that cannot be read and the reasons.
+  @spec loading(t()) :: reference()
+  def loading(%__MODULE__{ref: ref} = catalog) do
+    check_stored(catalog)
+    Native.catalog_loading(ref)
+  end
+
+  @doc false
+  @spec take_in(t(), reference(), rows :: %{columns: [String.t()], rows: [[term()]]}) ::
+          [{integer(), String.t()}]
+  def take_in(%__MODULE__{ref: ref}, loading, %{columns: columns, rows: rows}),
+    do: Native.catalog_take_in(ref, loading, columns, rows)
+
+  @doc false
+  @spec loaded(t(), reference()) :: :ok
+  def loaded(%__MODULE__{ref: ref}, loading) do
+    Native.catalog_loaded(ref, loading)
+    :ok
+  end
+
+  @doc false
   # Returns the scheduled entries, or those of a name, of all labels: each with its row number in
   # the database and the ids of its authors; `nil` and `[]` for a file.
   @spec scheduled(t(), String.t() | nil) :: [{pos_integer() | nil, [String.t() | nil], Entry.t()}]

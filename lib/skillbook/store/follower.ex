@@ -62,31 +62,40 @@ defmodule Skillbook.Store.Follower do
   # before them: a row that changes meanwhile has a later one, and is read again.
   @loaded_at_once 2_000
 
-  defp load(book, 0), do: load_after(book, 0)
+  defp load(book, 0) do
+    loading = Catalog.loading(book.catalog)
+
+    with :ok <- take_in(book, loading, rows_after(book, 0)),
+         do: Catalog.loaded(book.catalog, loading)
+  end
 
   # The connection was lost and is back, maybe without some entries. Readers see all of them at
   # once.
   defp load(book, revision) do
-    with {:ok, %{rows: rows}} <- read(book, revision, :all),
-         do: load_rows(book, rows, :all)
-  end
-
-  defp load_after(book, id) do
-    rest = "where enabled = 1 and deleted_at is null and id > $1 order by id limit $2"
-
-    with {:ok, %{rows: rows}} <- select(book, 0, :some, rest, [id, @loaded_at_once]) do
-      :ok = load_rows(book, rows, :some)
-
-      if length(rows.rows) < @loaded_at_once,
-        do: :ok,
-        else: load_after(book, Enum.at(List.last(rows.rows), @id_at))
+    with {:ok, %{rows: rows}} <- read(book, revision, :all) do
+      {_change, unread} = Catalog.put_stored(book.catalog, rows, :all)
+      log_unread(book, unread)
+      :ok
     end
   end
 
-  defp load_rows(book, rows, which) do
-    {_change, unread} = Catalog.put_stored(book.catalog, rows, which)
-    log_unread(book, unread)
-    :ok
+  # The next rows are read while the catalog takes in these.
+  defp take_in(book, loading, {:ok, %{rows: rows}}) do
+    next =
+      if length(rows.rows) == @loaded_at_once do
+        id = Enum.at(List.last(rows.rows), @id_at)
+        Task.async(fn -> rows_after(book, id) end)
+      end
+
+    log_unread(book, Catalog.take_in(book.catalog, loading, rows))
+    if next, do: take_in(book, loading, Task.await(next, :infinity)), else: :ok
+  end
+
+  defp take_in(_book, _loading, error), do: error
+
+  defp rows_after(book, id) do
+    rest = "where enabled = 1 and deleted_at is null and id > $1 order by id limit $2"
+    select(book, 0, :some, rest, [id, @loaded_at_once])
   end
 
   # Long enough for a database to restart, short enough for the caller of a write.

@@ -63,13 +63,16 @@ fn reader(at: usize, count: usize) -> Profile {
 fn load(count: usize) -> (Parts, usize) {
     let (name, root, kind) = ("store".into(), "/store".into(), SourceKind::Stored);
     let parts = Parts::new(Some(Arc::new(Source { name, root, kind, ..Source::default() })));
-    let mut text = 0;
+    let (mut loading, mut text) = (parts.loading(), 0);
     for from in (0..count).step_by(2_000) {
         let records: Vec<_> = (from..count.min(from + 2_000)).map(|at| stored(at, count)).collect();
         text += records.iter().map(|record| record.content.len()).sum::<usize>();
-        parts.put(records.iter().map(|record| parts.read(record)).collect(), &[]);
+        let blocks = loading.add(records.iter().map(|record| parts.take_in(record)));
+        blocks.iter().for_each(|block| block.pack());
     }
-    parts.rest();
+    let (records, blocks) = loading.finish();
+    blocks.iter().for_each(|block| block.pack());
+    parts.loaded(records);
     (parts, text)
 }
 

@@ -11,9 +11,10 @@ use skillbook_core::catalog::assemble::{assemble, Assembled};
 use skillbook_core::catalog::block::Opener;
 use skillbook_core::catalog::changes::Changes;
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::catalog::records::{read, Records, Written};
+use skillbook_core::catalog::records::{read, Class, Loaded, Loading, Records, Written};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::explain::explain;
+use skillbook_core::glob::Globs;
 use skillbook_core::lint::lint;
 use skillbook_core::page::diagnostic::{Code, Diagnostic};
 use skillbook_core::page::document::Document;
@@ -540,6 +541,19 @@ fn records() -> impl Strategy<Value = Record> {
         )
 }
 
+/// Frontmatter with labels, with slips in them, or without any.
+fn head() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "",
+        "---\nlabels: [SKILL, home]\n---\n",
+        "---\nname: own\ndescription: d\nvisibility_labels: home\nschedule: '@daily'\n---\n",
+        "---\nvisibility-label: [home]\n---\n",
+        "---\nlabels: [home\n---\n",
+        "---\nlicense: [MIT\n---\n",
+        "---\nlabels: [' ']\n---\n",
+    ])
+}
+
 proptest! {
     #[test]
     fn any_record_equals_its_columns(
@@ -592,6 +606,7 @@ proptest! {
 
     #[test]
     fn changing_records_equals_loading_them(
+        started in proptest::collection::vec((0..4usize, records()), 0..6),
         changes in proptest::collection::vec(
             (
                 proptest::collection::vec(
@@ -603,9 +618,20 @@ proptest! {
             1..6,
         ),
     ) {
-        let mut kept = Records::new(Opener::new(store()));
+        // The names are few, so that several records share one.
+        let named = |id: i64, (name, record): (usize, Record)| {
+            let name = ["a", "b", "b-c"].get(name).map_or(record.name.clone(), ToString::to_string);
+            Record { id, name, ..record }
+        };
+        let started: Vec<_> = (1..).zip(started).map(|(id, record)| named(id, record)).collect();
+        let mut loading = Loading::new(Opener::new(store()));
+        loading.add(started.iter().map(|record| Loaded::new(&store(), record)));
+        let mut kept = loading.finish().0;
         let mut _held = None;
-        let mut there: BTreeMap<i64, Record> = BTreeMap::new();
+        let mut there: BTreeMap<i64, Record> =
+            started.into_iter().map(|record| (record.id, record)).collect();
+        // The first is no change, so that what was loaded is looked at too.
+        let changes = std::iter::once(Default::default()).chain(changes);
         for (change, [packs, holds]) in changes {
             let before = there.clone();
             let mut removed = Vec::new();
@@ -613,13 +639,9 @@ proptest! {
             for (id, record) in change {
                 there.remove(&id);
                 removed.push(id);
-                if let Some((name, record)) = record {
-                    // The names are few, so that several records share one.
-                    let name = ["a", "b", "b-c"]
-                        .get(name)
-                        .map_or(record.name.clone(), |name| name.to_string());
+                if let Some(record) = record {
                     put.retain(|other: &Record| other.id != id);
-                    put.push(Record { id, name, ..record });
+                    put.push(named(id, record));
                 }
             }
             there.extend(put.iter().map(|record| (record.id, record.clone())));
@@ -652,7 +674,56 @@ proptest! {
             let names: BTreeSet<_> = anew.entries.iter().map(|entry| &entry.name).collect();
             prop_assert_eq!(kept.name_count(), names.len());
             prop_assert!(kept.ids().eq(there.keys().copied()));
+            let scheduled = anew.entries.iter().filter(|entry| entry.fields().schedule.is_some());
+            prop_assert_eq!(kept.scheduled(None).len(), scheduled.count());
         }
+    }
+
+    #[test]
+    fn records_that_nobody_has_read_are_of_the_same_classes(
+        records in proptest::collection::vec((records(), head(), 0..3usize, any::<bool>()), 0..8),
+        restricted in any::<bool>(),
+        globs in prop::sample::select(vec![None, Some("*a*")]),
+    ) {
+        let source = Arc::new(Source {
+            labels: texts(if restricted { &["SKILL", "x"] } else { &[] }),
+            available: globs.map(|glob| Globs::new(&texts(&[glob])).unwrap()),
+            ..(*store()).clone()
+        });
+        let written = |(id, (record, head, tenant, timed)): (i64, (Record, &str, usize, bool))| {
+            Record {
+                id,
+                content: format!("{head}{}", record.content).into(),
+                tenant: Some(["", "near", "far"][tenant].to_owned()).into(),
+                schedule: record.schedule.clone().filter(|_| timed),
+                ..record
+            }
+        };
+        let records: Vec<_> = (1..).zip(records).map(written).collect();
+        let mut loading = Loading::new(Opener::new(source.clone()));
+        loading.add(records.iter().map(|record| Loaded::new(&source, record)));
+        let loaded = loading.finish().0;
+        let mut put = Records::new(Opener::new(source.clone()));
+        put.put(records.iter().map(|record| Written::new(&source, record)), &[], 1);
+        let classes = |records: &Records| {
+            let class = |class: &Class| {
+                (class.tenant.name().map(str::to_owned), class.labels.clone(), class.count())
+            };
+            let mut classes: Vec<_> = records.classes().iter().map(class).collect();
+            classes.sort();
+            classes
+        };
+        prop_assert_eq!(classes(&loaded), classes(&put));
+        prop_assert!(loaded.ids().eq(put.ids()));
+        prop_assert_eq!(loaded.name_count(), put.name_count());
+        for record in &records {
+            let name = record.name.split_whitespace().collect::<Vec<_>>().join(" ");
+            prop_assert!(loaded.named(&name).eq(put.named(&name)));
+        }
+        let scheduled = |records: &Records| -> Vec<i64> {
+            records.scheduled(None).iter().map(|(id, _)| *id).collect()
+        };
+        prop_assert_eq!(scheduled(&loaded), scheduled(&put));
     }
 
     #[test]

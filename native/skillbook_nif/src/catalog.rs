@@ -22,6 +22,7 @@ use rustler::{
 use skillbook_core::catalog::assemble::{assemble_again, Assembled};
 use skillbook_core::catalog::entry::Entry;
 use skillbook_core::catalog::handlers::{HandlerProblem, HandlerProblems};
+use skillbook_core::catalog::records::Loading;
 use skillbook_core::glob::{BadGlob, Globs};
 use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::source::{Source, SourceKind, Trust};
@@ -165,6 +166,12 @@ struct Sources {
 #[rustler::resource_impl]
 impl Resource for CatalogResource {}
 
+/// The store's records, while a book starts.
+pub struct LoadingResource(Mutex<Option<Loading>>);
+
+#[rustler::resource_impl]
+impl Resource for LoadingResource {}
+
 /// The number of a generation, and the names of entries that differ from those before.
 pub struct Reloaded(Change);
 
@@ -228,7 +235,7 @@ impl CatalogResource {
     }
 
     fn sources(&self) -> MutexGuard<'_, Sources> {
-        self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.sources)
     }
 }
 
@@ -406,6 +413,39 @@ fn catalog_store(
     Ok(catalog.store(Rows::read(&columns, rows)?, is_whole))
 }
 
+#[rustler::nif]
+fn catalog_loading(catalog: ResourceArc<CatalogResource>) -> ResourceArc<LoadingResource> {
+    ResourceArc::new(LoadingResource(Mutex::new(Some(catalog.parts.loading()))))
+}
+
+/// Adds rows in the order of their ids. Returns those that cannot be read: `[{id, reason}]`.
+#[rustler::nif(schedule = "DirtyIo")]
+fn catalog_take_in(
+    catalog: ResourceArc<CatalogResource>,
+    loading: ResourceArc<LoadingResource>,
+    columns: Vec<String>,
+    rows: Vec<Vec<Term>>,
+) -> NifResult<Vec<(i64, String)>> {
+    let rows = Rows::read(&columns, rows)?;
+    let loaded = parallel(&rows.records, || (), |_, record| catalog.parts.take_in(record));
+    let blocks = locked(&loading.0).as_mut().ok_or(rustler::Error::BadArg)?.add(loaded);
+    parallel(&blocks, || (), |_, block| block.pack());
+    Ok(rows.unread)
+}
+
+/// Shows the rows that were added, and no other records.
+#[rustler::nif(schedule = "DirtyIo")]
+fn catalog_loaded(
+    catalog: ResourceArc<CatalogResource>,
+    loading: ResourceArc<LoadingResource>,
+) -> NifResult<()> {
+    let loading = locked(&loading.0).take().ok_or(rustler::Error::BadArg)?;
+    let (records, blocks) = loading.finish();
+    parallel(&blocks, || (), |_, block| block.pack());
+    catalog.parts.loaded(records);
+    Ok(())
+}
+
 /// The entries with a schedule, or those of one name, as `{record id or nil, ids of its writers,
 /// entry}`.
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -479,6 +519,10 @@ fn catalog_problems<'a>(
         }
     }
     Ok((found, next))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 fn unrestricted(catalog: Arc<CachedCatalog>) -> NifResult<View> {

@@ -30,6 +30,9 @@ const COLUMNS: [&str; 19] = [
     "writers",
 ];
 
+const ORIGINS: [(&str, Origin); 3] =
+    [("user", Origin::User), ("agent", Origin::Agent), ("import", Origin::Import)];
+
 /// The decoded rows of a query.
 #[derive(Default)]
 pub struct Rows {
@@ -82,20 +85,17 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
         Ok(Some(Record {
             id,
             name: self.text()?,
-            is_skill: self.one_of([("skill", true), ("note", false)])?,
+            is_skill: self.one_of("skill or note", &[("skill", true), ("note", false)])?,
             title: self.text()?,
             description: self.text()?,
-            content: self.text()?.into(),
+            content: self.next::<&str>("a text")?.into(),
             tags: self.list(list)?,
             tenant: self.tenant()?,
             labels: self.list(list)?,
             include_in_prompt: self.flag()?,
             proactive_for: self.list(list)?,
             excluded_for: self.list(list)?,
-            origin: self.one_of(
-                [Origin::User, Origin::Agent, Origin::Import]
-                    .map(|origin| (origin.as_str(), origin)),
-            )?,
+            origin: self.one_of("user or agent or import", &ORIGINS)?,
             version: self.next("a number")?,
             schedule: self.next("a text or nothing")?,
             timezone: self.next("a text or nothing")?,
@@ -133,11 +133,11 @@ impl<'a, T: Iterator<Item = (Term<'a>, &'static str)>> Row<T> {
         })
     }
 
-    fn one_of<V: Copy, const N: usize>(&mut self, known: [(&str, V); N]) -> Result<V, String> {
-        let expected = known.map(|(name, _)| name).join(" or ");
-        self.read(&expected, |value| {
-            let text = value.atom_to_string().or_else(|_| value.decode()).ok()?;
-            known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value)
+    fn one_of<V: Copy>(&mut self, expected: &str, known: &[(&str, V)]) -> Result<V, String> {
+        let find = |text: &str| known.iter().find(|(name, _)| *name == text).map(|found| found.1);
+        self.read(expected, |value| match value.decode() {
+            Ok(text) => find(text),
+            Err(_) => find(&value.atom_to_string().ok()?),
         })
     }
 

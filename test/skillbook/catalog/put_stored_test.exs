@@ -59,6 +59,29 @@ defmodule Skillbook.Catalog.PutStoredTest do
     assert put(catalog, [], :all).removed == ["bread", "milk"]
   end
 
+  test "all rows are taken in, some at a time, and shown at the end" do
+    catalog = load()
+    loading = Catalog.loading(catalog)
+    unread = %{stored(3, "rye") | title: 7}
+    fields = [content: "---\nname: x\ndescription: d\nlabels: [home]\n---\nText"]
+    first = [stored(1, "milk"), stored(2, "bread", fields)]
+    assert Catalog.take_in(catalog, loading, rows(first)) == []
+    assert [{3, _reason}] = Catalog.take_in(catalog, loading, rows([unread, stored(4, "oats")]))
+    assert {names(catalog), Catalog.generation(catalog)} == {[], 1}
+
+    assert Catalog.loaded(catalog, loading) == :ok
+    assert {names(catalog), Catalog.generation(catalog)} == {["bread", "milk", "oats"], 2}
+    assert Catalog.names(catalog) == 3
+    bread = View.fetch!(View.all(catalog), "bread")
+    assert {bread.kind, bread.labels, bread.body} == {:skill, ["home"], "Text"}
+    assert_raise ArgumentError, fn -> Catalog.loaded(catalog, loading) end
+
+    # They are changed as all others are.
+    changed = %Change{generation: 3, changed: ["milk"], removed: ["bread"]}
+    gone = stored(2, "bread", enabled: false)
+    assert put(catalog, [stored(1, "milk", tags: ["a"]), gone]) == changed
+  end
+
   test "a row that cannot be read is left out, with the reason" do
     catalog = load()
     put(catalog, [stored(1, "milk"), stored(2, "rye")])

@@ -66,6 +66,22 @@ defmodule Skillbook.Store.FollowerTest do
     assert Follower.sync(book, 1) == :ok
   end
 
+  test "a book starts with more entries than it reads at once", %{tmp_dir: folder} do
+    first = open(folder)
+    many = for n <- 1..4_001, do: stored("n#{n}", tenant: if(rem(n, 2) == 0, do: "even"))
+    unread = stored("unread", tags: "no list")
+    last = write_rows(sql(first), many ++ [unread])
+    stop_supervised!(first)
+
+    options = [builtins: false, store: Path.join(folder, "store.db")]
+    {book, log} = with_log(fn -> book(options) end)
+    assert Enum.sort(names(book)) == Enum.sort(Enum.map(many, & &1.name))
+    assert View.count(Skillbook.view(book, Skillbook.Profile.new!(id: "anna"))) == 2_001
+    assert body(book, "n4001") == "Body of n4001"
+    assert log =~ "which cannot be read: expected a list of texts in JSON in the column tags"
+    assert Follower.sync(book, last) == :ok
+  end
+
   test "a book does not start with a database of another schema", %{tmp_dir: folder} do
     book = open(folder)
     SQL.query!(sql(book), "drop table skillbook_entries")

@@ -171,7 +171,12 @@ impl Block {
 
     /// Whether there is no room for one more record.
     pub(super) fn is_full(&self) -> bool {
-        self.size >= BLOCK
+        Block::is_enough(self.size)
+    }
+
+    /// Whether so many bytes of lines are a block.
+    pub(super) fn is_enough(size: usize) -> bool {
+        size >= BLOCK
     }
 
     /// Whether so little is left of it that it should become one with its neighbour.

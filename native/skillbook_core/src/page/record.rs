@@ -73,7 +73,16 @@ type Line<'a> = (
 );
 type Tags<'a> = Cow<'a, [String]>;
 
+/// The bytes that most columns and escapes take in a line.
+const COLUMNS_BYTES: usize = 512;
+
 impl Record {
+    /// The name and the labels of the record's entry; `None` without one.
+    pub(crate) fn entry(&self) -> Option<(String, Vec<String>)> {
+        let (name, own) = entry(&self.name, &self.labels, Some(&self.content))?;
+        Some((name, join(&self.labels, own.labels)))
+    }
+
     /// The record as a line of JSON, with its end. Equal records have equal lines.
     pub(crate) fn line(&self) -> Vec<u8> {
         let tenant = (self.tenant == Tenant::All, self.tenant.name().map(Cow::from));
@@ -89,9 +98,10 @@ impl Record {
             (self.origin, self.version, schedule, timezone, Cow::from(&self.writers)),
         );
         // Texts and numbers can always be written.
-        let mut line = serde_json::to_vec(&line).unwrap_or_default();
-        line.push(b'\n');
-        line
+        let mut bytes = Vec::with_capacity(self.content.len() + COLUMNS_BYTES);
+        let _ = serde_json::to_writer(&mut bytes, &line);
+        bytes.push(b'\n');
+        bytes
     }
 
     /// Reads a line that [`Record::line`] wrote.
@@ -212,12 +222,7 @@ impl Access {
     /// Name, kind, labels and excluded profiles of the record's entry; `None` if a catalog makes no
     /// entry of the record.
     pub(crate) fn entry(&self) -> Option<(String, Kind, Vec<String>, Vec<String>)> {
-        let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
-        // Records are skills or notes, never commands. Blank labels fail closed, as in files.
-        if name.is_empty() || command_name(&name).is_some() || !are_readable(&self.labels) {
-            return None;
-        }
-        let own = Own::read(self.content.as_deref().unwrap_or_default()).ok()?;
+        let (name, own) = entry(&self.name, &self.labels, self.content.as_deref())?;
         let kind = if self.is_skill || own.makes_skill { Kind::Skill } else { Kind::Note };
         Some((
             name,
@@ -226,6 +231,16 @@ impl Access {
             join(&self.excluded_for, own.excluded_for),
         ))
     }
+}
+
+/// The name of a record's entry and the restrictions in its text; `None` without an entry.
+fn entry(name: &str, labels: &[String], content: Option<&str>) -> Option<(String, Own)> {
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Records are skills or notes, never commands. Blank labels fail closed, as in files.
+    if name.is_empty() || command_name(&name).is_some() || !are_readable(labels) {
+        return None;
+    }
+    Some((name, Own::read(content.unwrap_or_default()).ok()?))
 }
 
 /// The restrictions in the frontmatter of a text, and whether it makes a skill.

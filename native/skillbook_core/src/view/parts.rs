@@ -64,7 +64,7 @@ use crate::catalog::block::{Block, Opened, Opener};
 use crate::catalog::changes::Changes;
 use crate::catalog::entry::Entry;
 use crate::catalog::handlers::HandlerProblems;
-use crate::catalog::records::{self, RecordChange, Records, Written};
+use crate::catalog::records::{self, Loaded, Loading, RecordChange, Records, Written};
 use crate::catalog::scheduled::scheduled;
 use crate::catalog::{called, Catalog};
 use crate::glob::BadGlob;
@@ -312,6 +312,31 @@ impl Parts {
         let names = |entries: &[&Arc<Entry>]| entries.iter().map(|e| e.name.clone()).collect();
         let (added, changed) = (names(&changes.added), names(&changes.changed));
         Change { number, added, changed, removed: names(&changes.removed) }
+    }
+
+    /// For all records that there are, which are not read for it; see [`Parts::loaded`].
+    pub fn loading(&self) -> Loading {
+        Loading::new(self.opener.clone())
+    }
+
+    /// Takes in a record, to be added to [`Parts::loading`]. Several threads may do so at once.
+    pub fn take_in(&self, record: &Record) -> Loaded {
+        Loaded::new(&self.source, record)
+    }
+
+    /// Shows these records, and none besides. Nobody was there to see the others, so it returns no
+    /// change.
+    pub fn loaded(&self, records: Records) {
+        let mut state = self.state_mut();
+        if [&records, &state.records].iter().all(|records| records.ids().next().is_none()) {
+            return;
+        }
+        let number = state.number + 1;
+        let records = records.instead_of(&state.records, number);
+        let before = std::mem::replace(&mut state.records, records);
+        self.set(&mut state, number);
+        drop(state);
+        drop(before);
     }
 
     /// Reads a record, to be put. Several threads may do so at once.

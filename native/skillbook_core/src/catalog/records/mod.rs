@@ -47,6 +47,8 @@
 //! assert_eq!(records.classes()[0].changed, 1);
 //! ```
 
+mod loading;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -54,12 +56,14 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
-use super::assemble::Assembled;
-use super::block::{Block, Item, Opened, Opener};
-use super::entry::Entry;
+use crate::catalog::assemble::Assembled;
+use crate::catalog::block::{Block, Item, Opened, Opener};
+use crate::catalog::entry::Entry;
 use crate::page::record::Record;
 use crate::source::Source;
 use crate::tenant::Tenant;
+use loading::Facts;
+pub use loading::{Loaded, Loading};
 
 /// So many empty classes may stay.
 const FEW_CLASSES: usize = 1_000;
@@ -333,10 +337,8 @@ impl Records {
             if known.is_some_and(|(lines, at)| lines[at] == line[..]) {
                 continue;
             }
-            // One that no glob selects is only in its findings.
-            let labelled = item.entry.as_ref().or_else(|| item.findings.first()?.about.first());
-            let labels = labelled.map_or(&[][..], |entry| &entry.labels);
-            let class = self.class(&tenant, labels);
+            let facts = Facts::of(&item);
+            let class = self.class(&tenant, &facts.labels);
             let (left, before) = self.take_out(id, number).unzip();
             if let Some(left) = left.filter(|left| *left != class) {
                 self.classes[left as usize].edit(id, None, &self.opener, &mut self.loose);
@@ -347,16 +349,23 @@ impl Records {
             own.changed = number;
             own.edit(id, Some((&line, &item)), &self.opener, &mut self.loose);
             self.made.insert(id, class);
-            if let Some(entry) = &item.entry {
-                self.named.insert((self.hasher.hash_one(&*entry.name), id));
-                if entry.fields().schedule.is_some() {
-                    self.scheduled.insert(id);
-                }
+            if let Some(name) = facts.name {
+                self.named.insert((self.hasher.hash_one(name), id));
+            }
+            if facts.is_scheduled {
+                self.scheduled.insert(id);
             }
             changes.push(RecordChange { id, before: before.flatten(), after: item.entry });
         }
         self.drop_empty();
         changes
+    }
+
+    /// Takes the place of other records, as the change of a number.
+    pub fn instead_of(self, before: &Records, number: u64) -> Records {
+        let class = |class| Class { changed: number, ..class };
+        let classes = self.classes.into_iter().map(class).collect();
+        Records { classes, renumbered: before.renumbered + 1, ..self }
     }
 
     /// Drops the classes without records, if they are the most.
