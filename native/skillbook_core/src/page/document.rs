@@ -37,7 +37,8 @@ pub struct Document {
     stored: Option<Stored>,
     lines: Option<CodeLines>,
     pub(crate) fields: Fields,
-    declaration: OnceLock<Option<Declaration>>,
+    /// Boxed, as the flags of the fields: most documents have none.
+    declaration: OnceLock<Option<Box<Declaration>>>,
 }
 
 /// The lines of a source file of the program that a page is made of.
@@ -247,7 +248,7 @@ impl Document {
                 let flags = reader.flags(&self.diagnostics, &repeated);
                 let usage = fields.usage.clone().or_else(|| usage(&fields, flags.as_ref()?));
                 let data = with_texts(parsed.data, &[]);
-                self.fields = Fields { flags, usage, data, ..fields };
+                self.fields = Fields { flags: flags.map(Box::new), usage, data, ..fields };
                 self.state = if errors.is_empty() { State::Usable } else { State::Closed };
                 self.diagnostics.extend(if errors.is_empty() { found } else { errors });
             }
@@ -323,8 +324,8 @@ impl Document {
     /// The flags that the page declares in its frontmatter or its text, read on first use; `None`
     /// if it declares none.
     pub fn declaration(&self) -> Option<&Declaration> {
-        let read = || declaration::read_with(self.fields.flags.as_ref(), self.body());
-        self.declaration.get_or_init(read).as_ref()
+        let read = || declaration::read_with(self.fields.flags.as_deref(), self.body());
+        self.declaration.get_or_init(|| read().map(Box::new)).as_deref()
     }
 
     /// Adds the line of a field to a diagnostic.

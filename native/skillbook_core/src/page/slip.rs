@@ -26,9 +26,21 @@ pub(crate) fn edits(plain: &str, known: &str, limit: usize) -> Option<usize> {
     if plain.chars().count().abs_diff(length) > limit {
         return None;
     }
+    // So do the kinds of letters: one edit adds at most one and removes at most one.
+    let (kinds, known_kinds) = (kinds(plain), kinds(known));
+    let few = |kinds: u64| kinds.count_ones() as usize <= limit;
+    if !few(kinds & !known_kinds) || !few(known_kinds & !kinds) {
+        return None;
+    }
     let known: String = known.chars().filter(|c| c.is_alphanumeric()).collect();
     let known = known.to_lowercase();
     Some(strsim::osa_distance(plain, &known)).filter(|edits| *edits <= limit)
+}
+
+/// A bit for each kind of letter and digit of a word.
+fn kinds(word: &str) -> u64 {
+    let letters = word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase);
+    letters.fold(0, |bits, c| bits | 1 << (c as u32 % 64))
 }
 
 /// The known word that a [`plain`] one is, or is with one slip, or with two if it is longer than

@@ -100,10 +100,11 @@ pub struct Segment {
     by_address: OnceLock<FxHashMap<usize, u32>>,
     lengths: Vec<Lengths>,
     text: String,
-    /// The end of each term in `text`.
-    ends: Vec<usize>,
+    /// The end of each term in `text`. Four bytes are enough here and below: a segment with more
+    /// would not fit in memory.
+    ends: Vec<u32>,
     /// The end of each term's postings.
-    posting_ends: Vec<usize>,
+    posting_ends: Vec<u32>,
     places: Vec<u32>,
     counts: Vec<Count>,
     not_words: u32,
@@ -194,6 +195,13 @@ impl Segment {
         let total = sizes.iter().sum();
         segment.places = vec![0; total];
         segment.counts = vec![Count::default(); total];
+        // Vectors that grow would keep up to twice the memory that they need.
+        let length = order.iter().map(|term| terms.list[*term as usize].len()).sum();
+        segment.text = String::with_capacity(length);
+        segment.ends = Vec::with_capacity(order.len());
+        segment.posting_ends = Vec::with_capacity(order.len());
+        segment.letters = Vec::with_capacity(order.len());
+        segment.stems = Vec::with_capacity(order.len());
         // From here on `sizes` holds the position of the next posting of each term.
         let mut at = 0;
         let stemmer = Stems::new();
@@ -209,10 +217,10 @@ impl Segment {
                 None => 0,
             });
             segment.text.push_str(text);
-            segment.ends.push(segment.text.len());
+            segment.ends.push(segment.text.len() as u32);
             let size = std::mem::replace(&mut sizes[*term as usize], at);
             at += size;
-            segment.posting_ends.push(at);
+            segment.posting_ends.push(at as u32);
         }
         for (term, place, count) in all() {
             let next = &mut sizes[term as usize];
@@ -292,11 +300,11 @@ impl Segment {
     /// The term with this number.
     pub fn term(&self, term: u32) -> &str {
         let start = before(&self.ends, term);
-        &self.text[start..self.ends[term as usize]]
+        &self.text[start..self.ends[term as usize] as usize]
     }
 
     fn range(&self, term: u32) -> Range<usize> {
-        before(&self.posting_ends, term)..self.posting_ends[term as usize]
+        before(&self.posting_ends, term)..self.posting_ends[term as usize] as usize
     }
 
     /// The postings of a term.
@@ -320,8 +328,8 @@ impl Segment {
     }
 }
 
-fn before(ends: &[usize], at: u32) -> usize {
-    at.checked_sub(1).map_or(0, |at| ends[at as usize])
+fn before(ends: &[u32], at: u32) -> usize {
+    at.checked_sub(1).map_or(0, |at| ends[at as usize] as usize)
 }
 
 /// The first of some numbers that is not `before`, of numbers in order.

@@ -98,7 +98,7 @@ pub struct Fields {
     /// `examples`: requests that test the description.
     pub examples: Vec<Example>,
     /// `flags`: the flags of a command.
-    pub flags: Option<Given>,
+    pub flags: Option<Box<Given>>,
     /// `license`.
     pub license: Option<String>,
     /// `compatibility`.

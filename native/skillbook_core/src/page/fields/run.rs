@@ -255,8 +255,13 @@ pub(super) fn means_approval(key: &str) -> bool {
     if key.len() > APPROVAL_KEY {
         return false;
     }
-    let plain: String =
-        key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let plain = || key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase);
+    // All of them begin or end alike, and one slip leaves one of both ends. Comparing each key with
+    // all of them would take longer than reading all fields.
+    if !plain().take(3).eq("app".chars()) && !plain().rev().take(3).eq("lav".chars()) {
+        return false;
+    }
+    let plain: String = plain().collect();
     APPROVAL_MEANT.contains(&plain.as_str()) || strsim::osa_distance(&plain, APPROVAL) <= 1
 }
 

@@ -651,3 +651,29 @@ fn says_what_is_wrong_and_where() {
         .in_file("/r/a/b.md")]
     );
 }
+
+#[test]
+fn each_single_slip_means_approval() {
+    let meant = super::run::means_approval;
+    let word: Vec<char> = "approval".chars().collect();
+    for at in 0..word.len() {
+        let edited = |range: std::ops::Range<usize>, with: &[char]| -> String {
+            [&word[..range.start], with, &word[range.end..]].concat().into_iter().collect()
+        };
+        let mut slips = vec![
+            edited(at..at + 1, &[]),
+            edited(at..at + 1, &['x']),
+            edited(at..at, &['x']),
+            edited(at + 1..at + 1, &['x']),
+        ];
+        if let [first, second] = word[at..(at + 2).min(word.len())] {
+            slips.push(edited(at..at + 2, &[second, first]));
+        }
+        for slip in slips {
+            assert!(meant(&slip) && meant(&slip.to_uppercase()), "{slip}");
+        }
+    }
+    for other in ["proactive", "interval", "app", "apple", "val", "appvoral"] {
+        assert!(!meant(other), "{other}");
+    }
+}

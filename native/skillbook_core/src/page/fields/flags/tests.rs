@@ -9,7 +9,7 @@ fn page(block: &str) -> Document {
 }
 
 fn given(block: &str) -> Given {
-    page(block).fields.flags.clone().unwrap()
+    *page(block).fields.flags.clone().unwrap()
 }
 
 /// `name type several required =default` of each flag.
