@@ -281,7 +281,8 @@ defmodule Skillbook.Store do
 
   Returns a result for each item, in their order: `{:ok, %{entry: entry, before: before}}` as
   `put_note/4`, or `{:error, error}`. An error concerns its item only; the other items are
-  written. It takes the options `:by`, `:now` and `:dry_run` of all functions that write.
+  written. It takes the options `:by`, `:now` and `:dry_run` of all functions that write. With
+  `existing: :refuse`, an item whose name is taken is an error of the kind `:exists`.
 
   ## Examples
 

@@ -124,7 +124,7 @@ defmodule Skillbook.Store.Write do
   end
 
   def put_all(%View{} = view, entries, options \\ []) when is_list(entries) do
-    with {:ok, options} <- read_options(options, [:by, :now, :dry_run]) do
+    with {:ok, options} <- read_options(options, [:by, :now, :dry_run, :existing]) do
       checked = Enum.map(entries, &Fields.create(Map.new(&1)))
       writes = for {:ok, fields} <- checked, do: {fields.name, &put_in_place(&1, fields)}
 
@@ -132,6 +132,9 @@ defmodule Skillbook.Store.Write do
            do: {:ok, merge(checked, written)}
     end
   end
+
+  defp put_in_place(%{existing: :refuse} = write, fields),
+    do: with(:ok <- check_name_free(write), do: insert(write, fields))
 
   defp put_in_place(write, fields) do
     with {:ok, before} <- Read.find_named(write, fields.name) do
@@ -191,7 +194,14 @@ defmodule Skillbook.Store.Write do
     schema = Keyword.take(options_schema(), allowed)
 
     with :ok <- Options.validate(options, "a write to the store", schema) do
-      defaults = %{by: :user, expected_version: nil, dry_run: false, fields: %{}}
+      defaults = %{
+        by: :user,
+        expected_version: nil,
+        dry_run: false,
+        fields: %{},
+        existing: :change
+      }
+
       options = Map.merge(defaults, Map.new(options))
       now = options |> Map.get_lazy(:now, &DateTime.utc_now/0) |> DateTime.shift_zone!("Etc/UTC")
       {:ok, Map.put(options, :now, DateTime.truncate(now, :second))}
@@ -204,6 +214,7 @@ defmodule Skillbook.Store.Write do
       now: {"a DateTime", &is_struct(&1, DateTime)},
       expected_version: Options.positive_or_nil(),
       dry_run: {"a boolean", &is_boolean/1},
+      existing: {":change or :refuse", &(&1 in [:change, :refuse])},
       fields: {"a map or a keyword list", &(is_map(&1) or Keyword.keyword?(&1))}
     ]
   end

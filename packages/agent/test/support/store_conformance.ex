@@ -796,6 +796,21 @@ defmodule Skillbook.StoreConformance do
           assert_raise ArgumentError, message, fn -> Store.put_all(ann, ["milk"]) end
         end
 
+        test "refuses items whose names are taken", %{book: book, ann: ann} do
+          note(ann)
+
+          items =
+            for title <- ["Rye", "Milk", "Rye"], do: %{title: title, kind: :note, content: "x"}
+
+          assert {:ok, [first, second, third]} = Store.put_all(ann, items, existing: :refuse)
+          assert {:ok, %{entry: %{name: "rye"}, before: nil}} = first
+
+          for {:error, error} <- [second, third],
+              do: assert({error.kind, error.name} in [{:exists, "milk"}, {:exists, "rye"}])
+
+          assert shown(book, "ann", "milk") == "Two bottles.\n"
+        end
+
         test "takes more than one transaction has", %{book: book, ann: ann} do
           items = for at <- 1..150, do: %{title: "Item #{at}", kind: :note, content: "#{at}"}
           assert {:ok, results} = Store.put_all(ann, items)

@@ -8,6 +8,8 @@ defmodule Skillbook.Package.IntoStore do
   alias Skillbook.{Frontmatter, PackageError, Schedule, Store, StoreError, Stored, View}
 
   @max_listed_files 5
+  # Skills that are written together.
+  @step 50
   @label "imported"
 
   @doc "The label of skills that nobody has reviewed, as that of `{:installed, folder}`."
@@ -17,13 +19,32 @@ defmodule Skillbook.Package.IntoStore do
   def run(view, source, labels, options) do
     Install.with_skills(source, options, fn origin, skills ->
       outcomes =
-        for skill <- skills do
-          options[:progress].(skill.name)
-          Outcome.new(skill.name, import_skill(origin, skill, view, labels, options))
-        end
+        skills
+        |> Enum.chunk_every(@step)
+        |> Enum.flat_map(&import_skills(origin, &1, view, labels, options))
 
       {:ok, outcomes}
     end)
+  end
+
+  defp import_skills(origin, skills, view, labels, options) do
+    read =
+      for skill <- skills do
+        options[:progress].(skill.name)
+        {skill, read_skill(origin, skill, view, labels, options)}
+      end
+
+    pages = for {skill, {:ok, %{place: :store} = page}} <- read, do: {skill, page.text}
+    written = write_all(view, pages, labels, options)
+
+    for {skill, result} <- read do
+      outcome =
+        with {:ok, page} <- result,
+             {:ok, action} <- written[skill] || put(view, page, labels),
+             do: {:ok, action, origin.commit, page.question}
+
+      Outcome.new(skill.name, outcome)
+    end
   end
 
   @doc """
@@ -53,14 +74,13 @@ defmodule Skillbook.Package.IntoStore do
     end
   end
 
-  defp import_skill(origin, skill, view, labels, options) do
+  defp read_skill(origin, skill, view, labels, options) do
     with {:ok, files} <- Origin.read_skill(origin, skill),
          {:ok, text} <- only_page(skill, files),
          data = data(text),
          {:ok, place} <- place(view, data, labels, options),
          {:ok, question} <- Consent.ask(origin, skill, files, nil, options),
-         {:ok, action} <- put(view, place, skill, text, data, labels, options),
-         do: {:ok, action, origin.commit, question}
+         do: {:ok, %{place: place, text: text, data: data, question: question}}
   end
 
   # The store has no commands, so a workflow becomes a page of the folder for workflows.
@@ -75,11 +95,8 @@ defmodule Skillbook.Package.IntoStore do
     end
   end
 
-  defp put(view, :store, skill, text, _data, labels, options),
-    do: write(view, skill, text, labels, options)
-
-  defp put(view, {command, folder}, _skill, text, data, labels, _options),
-    do: IntoFolder.write(view, folder, command, labels, text, data)
+  defp put(view, %{place: {command, folder}} = page, labels),
+    do: IntoFolder.write(view, folder, command, labels, page.text, page.data)
 
   defp only_page(_skill, [{_item, text}]), do: {:ok, text}
 
@@ -113,26 +130,57 @@ defmodule Skillbook.Package.IntoStore do
     end
   end
 
-  # The whole text is stored, so nothing that its frontmatter says is lost.
-  defp write(view, skill, text, labels, options) do
-    fields = fields(skill, data(text))
-    author = [by: :import] ++ Keyword.take(options, [:now])
-    new = Map.merge(fields, %{name: skill.name, content: text, labels: labels})
+  # The results by skill. An entry that is replaced keeps its labels, so it is not one of many.
+  defp write_all(view, pages, labels, options) do
+    if options[:force] do
+      Map.new(pages, fn {skill, text} -> {skill, write(view, skill, text, labels, options)} end)
+    else
+      items = for {skill, text} <- pages, do: new(skill, text, labels)
+      {skills, author} = {Enum.map(pages, &elem(&1, 0)), [existing: :refuse] ++ author(options)}
 
-    created =
-      with {:error, %StoreError{kind: :exists}} = error <- Store.create(view, new, author) do
-        if options[:force],
-          do: Store.update(view, skill.name, Map.put(fields, :edit, {:replace, text}), author),
-          else: error
-      end
+      results =
+        case Store.put_all(view, items, author) do
+          {:ok, results} -> results
+          error -> Enum.map(items, fn _ -> error end)
+        end
 
-    case created do
-      {:ok, %Stored{}} -> {:ok, :imported}
-      {:ok, %{entry: same, before: same}} -> {:ok, :unchanged}
-      {:ok, _} -> {:ok, :updated}
-      error -> error
+      skills |> Enum.zip(results) |> Map.new(fn {skill, result} -> {skill, action(result)} end)
     end
   end
+
+  defp write(view, skill, text, labels, options) do
+    new = new(skill, text, labels)
+
+    created =
+      with {:error, %StoreError{kind: :exists}} = error <-
+             Store.create(view, new, author(options)) do
+        if options[:force] do
+          changes =
+            new |> Map.drop([:name, :content, :labels]) |> Map.put(:edit, {:replace, text})
+
+          Store.update(view, skill.name, changes, author(options))
+        else
+          error
+        end
+      end
+
+    action(created)
+  end
+
+  defp author(options), do: [by: :import] ++ Keyword.take(options, [:now])
+
+  # The whole text is stored, so nothing that its frontmatter says is lost.
+  defp new(skill, text, labels) do
+    skill
+    |> fields(data(text))
+    |> Map.merge(%{name: skill.name, content: text, labels: labels})
+  end
+
+  defp action({:ok, %Stored{}}), do: {:ok, :imported}
+  defp action({:ok, %{before: nil}}), do: {:ok, :imported}
+  defp action({:ok, %{entry: same, before: same}}), do: {:ok, :unchanged}
+  defp action({:ok, _changed}), do: {:ok, :updated}
+  defp action(error), do: error
 
   # The store refuses a text whose restrictions cannot be read, so its data does not matter.
   defp data(text) do

@@ -51,6 +51,24 @@ defmodule Skillbook.Package.IntoStoreTest do
     end
   end
 
+  test "writes many skills together, each with its own outcome", %{tmp_dir: folder} do
+    write(folder, Map.new(1..60, &{"skill-#{&1}/SKILL.md", skill("skill-#{&1}")}))
+    view = Skillbook.view(book(store: ":memory:", builtins: false))
+    kept = %{name: "skill-7", title: "Seven", kind: :note, content: "Mine."}
+    {:ok, _} = Skillbook.Store.create(view, kept)
+    import = fn -> Package.into_store(view, folder, [names: :all, labels: []] ++ accept_all()) end
+    assert {:ok, outcomes} = import.()
+    assert length(outcomes) == 60
+
+    assert for(%{action: :imported, name: name} <- outcomes, do: name) |> Enum.sort() ==
+             for(n <- 1..60, n != 7, do: "skill-#{n}") |> Enum.sort()
+
+    assert {:ok, %{content: "Mine."}} = Skillbook.Store.fetch(view, "skill-7")
+    # One commit for the note, and two for the skills.
+    sql = Skillbook.Book.sql(Skillbook.Book.fetch!(view.book))
+    assert Skillbook.Store.Table.revision(sql) == {:ok, "3"}
+  end
+
   test "does not make a text of a workflow", %{tmp_dir: folder} do
     [source, out] = for name <- ~w(source out), do: Path.join(folder, name)
 
