@@ -176,8 +176,9 @@ defmodule Skillbook do
       dispatch: nil, clock: nil]`
     * `:agent` (keyword list or `nil`) - the agent that runs [workflows of
       prose](docs/workflows.md) outside of conversations, from a schedule or by
-      `carry_out/3`. It takes these options of `Skillbook.Agent.run/3`: `:model` (required),
-      `:system`, `:chat`, `:grammar`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_cost`,
+      `carry_out/3`; its options are also the defaults of `Skillbook.Agent.run/3`. It takes these
+      of them: `:model` (required), `:system`, `:chat`, `:grammar`, `:protocol`, `:tools`,
+      `:leader`, `:hand_over`, `:max_turns`, `:max_time`, `:max_tokens`, `:max_cost`,
       `:max_repeats`, `:max_context`, `:summary` and `:max_depth`. Defaults to `nil`
 
     * `:hooks` (list) - modules of the application that check, change, refuse or record turns,
@@ -652,8 +653,9 @@ defmodule Skillbook do
   `nil`.
 
   It also receives `{:skillbook_approval, book, %Skillbook.Approval{}}` when a call begins to wait
-  for an approval, has run, is denied, expires or is interrupted, on the node where this is
-  noticed: an expired call by the next one that waits, is listed or decided.
+  for an approval, has run, is denied, expires or is interrupted, on the node where this happens
+  or is noticed: an expired call by the next one that waits, is listed or decided. A decision on
+  another node sends nothing here.
 
   When a run of a workflow has begun or ended on this node, and when a firing of a schedule has
   ended, it receives `{:skillbook_run, book, %{name: name, profile: profile, tenant: tenant}}`

@@ -56,7 +56,9 @@ defmodule Skillbook.Skill do
     * `:max_running` (integer) - how many calls may run at once
     * `:idempotent` (boolean) - whether a call whose end is unknown may run again, in a [durable
       run](docs/durable-runs.md)
-    * `:approval` (`:required`) - whether each call needs an approval
+    * `:approval` (`:required` or list of flags) - whether each call needs [an
+      approval](docs/approvals.md#ask-before-a-command-runs), or with `["--to"]` those with one of
+      the flags
     * `:schedule`, `:timezone`, `:run_as` (texts) - [when it runs](docs/schedules.md), and as whom
     * `:job` (keyword list) - how a queue runs it; see `Skillbook.Oban`
     * `:include_in_prompt`, `:user_invocable`, `:disable_model_invocation`, `:replaces` (booleans)

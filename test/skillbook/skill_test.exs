@@ -178,6 +178,9 @@ defmodule Skillbook.SkillTest do
        "the skill a.b: expected `min` below `max` for --a; the command does not run"},
       {@described <> ", flags: [a: :string]", 3,
        "the skill a.b: expected the type `text` for --a, got `string`"},
+      {@described <> ", approval: []", 3,
+       ~s(expected :required or a list of flags such as ["--to"] as the option :approval of use )},
+      {@described <> ", flags: [to: :text], approval: [\"--cc\"]", 3, "the skill a.b: "},
       {@described, 3, "a.b needs a function execute/2 (Skillbook.Handler)"}
     ]
     for {{options, line, text}, number} <- Enum.with_index(@rows) do
@@ -417,6 +420,11 @@ defmodule Skillbook.SkillTest do
   end
 
   describe "new/1" do
+    test "calls with some flags need an approval, as with a list of a page" do
+      skill = add(flags: [a: :integer, to: :text], approval: ["--to"])
+      assert View.fetch!(view([skill]), "math.add").limits == %{approval: ["to"]}
+    end
+
     test "makes a command of a function, in a catalog and in a book" do
       offset = 10
 

@@ -10,13 +10,13 @@ defmodule Skillbook.Reply.ToolCall do
   defstruct [:shape, :id, :name, arguments: %{}]
 
   @type t :: %__MODULE__{
-          shape: :openai | :openai_response | :anthropic | :mcp,
+          shape: :openai | :openai_response | :anthropic | :gemini | :mcp,
           id: term(),
           name: term(),
           arguments: term()
         }
 
-  @doc "Reads a call: OpenAI's two forms, Anthropic's, or MCP's."
+  @doc "Reads a call: OpenAI's two forms, Anthropic's, Gemini's, or MCP's."
   @spec read(term()) :: t()
   def read(call) when is_map(call) and not is_struct(call) do
     case strings(call) do
@@ -46,12 +46,21 @@ defmodule Skillbook.Reply.ToolCall do
           arguments: call["input"]
         }
 
+      %{"functionCall" => %{} = call} ->
+        gemini(strings(call))
+
+      %{"args" => _arguments} = call when not is_map_key(call, "arguments") ->
+        gemini(call)
+
       call ->
         %__MODULE__{shape: :mcp, name: call["name"], arguments: call["arguments"]}
     end
   end
 
   def read(_call), do: %__MODULE__{shape: :mcp}
+
+  defp gemini(call),
+    do: %__MODULE__{shape: :gemini, id: call["id"], name: call["name"], arguments: call["args"]}
 
   # Other keys cannot come from JSON and are dropped.
   defp strings(map),
@@ -133,6 +142,13 @@ defmodule Skillbook.Reply.ToolCall do
       "content" => result.content,
       "is_error" => error?(result)
     }
+  end
+
+  def answer(%__MODULE__{shape: :gemini} = call, result) do
+    field = if error?(result), do: "error", else: "output"
+    response = %{"name" => call.name, "response" => %{field => result.content}}
+    response = if call.id, do: Map.put(response, "id", call.id), else: response
+    %{"functionResponse" => response}
   end
 
   def answer(%__MODULE__{shape: :mcp}, result),

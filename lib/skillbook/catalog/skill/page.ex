@@ -223,7 +223,7 @@ defmodule Skillbook.Skill.Page do
       timeout: {"milliseconds", &Options.milliseconds?/1},
       max_running: {"a number above 0", &Options.positive?/1},
       idempotent: boolean,
-      approval: {":required", &(&1 == :required)},
+      approval: {":required or a list of flags such as [\"--to\"]", &approval?/1},
       schedule: text,
       timezone: text,
       run_as: text,
@@ -242,6 +242,9 @@ defmodule Skillbook.Skill.Page do
 
   # An empty list is neither in YAML.
   defp keyword?(value), do: Keyword.keyword?(value) and value != []
+
+  # The core checks that the page declares the flags.
+  defp approval?(value), do: value == :required or (value != [] and Options.texts?(value))
 
   defp examples?(value) do
     is_list(value) and

@@ -224,7 +224,7 @@ defmodule Skillbook.Conversation do
   @spec subscribe(conversation()) :: :ok
   def subscribe(conversation), do: GenServer.call(conversation, {:subscribe, self()})
 
-  @doc "Returns the transcript, up to the last complete exchange."
+  @doc "Returns the transcript, up to the last complete exchange, or `nil` before the first turn."
   @spec transcript(conversation()) :: Transcript.t() | nil
   def transcript(conversation), do: GenServer.call(conversation, :transcript)
 

@@ -256,6 +256,8 @@ defmodule Skillbook.Tools do
     * OpenAI's Responses API: `{"type": "function_call", "call_id", "name", "arguments"}`,
       answered with `function_call_output`
     * Anthropic: `{"type": "tool_use", "id", "name", "input"}`, answered with `tool_result`
+    * Gemini: `{"functionCall": {"id", "name", "args"}}`, or `{"name", "args"}`, answered with
+      `{"functionResponse": …}`
     * MCP: `{"name", "arguments"}`, the `params` of `tools/call`, answered with
       `{"content": […], "isError"}`
 

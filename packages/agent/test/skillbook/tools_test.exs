@@ -622,6 +622,16 @@ defmodule Skillbook.ToolsTest do
            "content" => text,
            "is_error" => false
          }},
+        {%{"functionCall" => %{"id" => "c4", "name" => "x__echo", "args" => %{"a" => "b"}}},
+         %{
+           "functionResponse" => %{
+             "id" => "c4",
+             "name" => "x__echo",
+             "response" => %{"output" => text}
+           }
+         }},
+        {%{name: "x__echo", args: %{a: "b"}},
+         %{"functionResponse" => %{"name" => "x__echo", "response" => %{"output" => text}}}},
         {%{"name" => "x__echo", "arguments" => %{"a" => "b"}},
          %{"content" => [%{"type" => "text", "text" => text}], "isError" => false}},
         {%{name: "x.echo", arguments: %{a: "b"}},

@@ -8,8 +8,9 @@ defmodule Skillbook.Transcript.Log do
 
   `on_event/2` returns the receiver for `Skillbook.Agent.run/3`, and `read/1` the conversations:
 
-      log = Skillbook.Transcript.Log.on_event(MyApp.Conversations, conversation: "c-17")
-      Skillbook.Agent.run(MyApp.Skills, "What is due today?", on_event: log)
+      options = [conversation: "c-17", profile: "ann"]
+      log = Skillbook.Transcript.Log.on_event(MyApp.Conversations, options)
+      Skillbook.Agent.run(MyApp.Skills, "What is due today?", profile: "ann", on_event: log)
 
   A line is written as soon as its message is added, so it is there even if the run fails. It has
   the fields `version`, `conversation`, `profile`, `agent` (the id of a dispatched agent, or

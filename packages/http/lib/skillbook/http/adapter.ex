@@ -24,9 +24,21 @@ defmodule Skillbook.HTTP.Adapter do
   @doc """
   Makes one request and calls `fun` with each part of the response, the head first.
 
-  `{:cont, acc}` goes on, and `{:halt, acc}` cancels the request. An adapter must not follow
-  redirects, unpack bodies, repeat requests that are not idempotent, or leave messages in the
-  mailbox. Its exceptions must not contain headers, the body or the URL.
+  The arguments are
+
+    * the `Skillbook.HTTP.Request`, whose `:headers` are a function without arguments
+    * the `t:settings/0`
+    * the options of `adapter: {module, options}`, `[]` for a module alone
+    * the accumulator, with which the first call of `fun` is made
+    * `fun`, which gets a `t:part/0` and the accumulator. `{:cont, acc}` goes on, and `{:halt, acc}`
+      cancels the request
+
+  It returns `{:ok, acc}` after the last part, `{:halted, acc}` if `fun` has cancelled the request,
+  or `{:error, %Skillbook.HTTP.Error{}, acc}`, each with the accumulator so far. The
+  `:place` of the error may be `nil`, since `Skillbook.HTTP` fills it in.
+
+  An adapter must not follow redirects, unpack bodies, repeat requests that are not idempotent, or
+  leave messages in the mailbox. Its errors must not contain headers, the body or the URL.
   """
   @callback stream(Request.t(), settings(), options :: keyword(), acc, fun) ::
               {:ok, acc} | {:halted, acc} | {:error, Error.t(), acc}
