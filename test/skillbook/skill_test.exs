@@ -180,7 +180,8 @@ defmodule Skillbook.SkillTest do
        "the skill a.b: expected the type `text` for --a, got `string`"},
       {@described <> ", approval: []", 3,
        ~s(expected :required or a list of flags such as ["--to"] as the option :approval of use )},
-      {@described <> ", flags: [to: :text], approval: [\"--cc\"]", 3, "the skill a.b: "},
+      {@described <> ", approval: [\"to\"]", 3,
+       "the skill a.b: expected `required`, `none` or a list of flags such as `[--to]` for `ap"},
       {@described, 3, "a.b needs a function execute/2 (Skillbook.Handler)"}
     ]
     for {{options, line, text}, number} <- Enum.with_index(@rows) do

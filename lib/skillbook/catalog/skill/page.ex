@@ -243,7 +243,7 @@ defmodule Skillbook.Skill.Page do
   # An empty list is neither in YAML.
   defp keyword?(value), do: Keyword.keyword?(value) and value != []
 
-  # The core checks that the page declares the flags.
+  # The core checks the flags.
   defp approval?(value), do: value == :required or (value != [] and Options.texts?(value))
 
   defp examples?(value) do
