@@ -179,7 +179,7 @@ defmodule Skillbook.SkillTest do
       {@described <> ", flags: [a: :string]", 3,
        "the skill a.b: expected the type `text` for --a, got `string`"},
       {@described <> ", approval: []", 3,
-       ~s(expected :required or a list of flags such as ["--to"] as the option :approval of use )},
+       ~s(expected :required or a list of flags such as ["--to"] as the option :approval of us)},
       {@described <> ", approval: [\"to\"]", 3,
        "the skill a.b: expected `required`, `none` or a list of flags such as `[--to]` for `ap"},
       {@described, 3, "a.b needs a function execute/2 (Skillbook.Handler)"}

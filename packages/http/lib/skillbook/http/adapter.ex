@@ -30,11 +30,11 @@ defmodule Skillbook.HTTP.Adapter do
     * the `t:settings/0`
     * the options of `adapter: {module, options}`, `[]` for a module alone
     * the accumulator, with which the first call of `fun` is made
-    * `fun`, which gets a `t:part/0` and the accumulator. `{:cont, acc}` goes on, and `{:halt, acc}`
-      cancels the request
+    * `fun`, which gets a `t:part/0` and the accumulator. `{:cont, acc}` goes on, and
+      `{:halt, acc}` cancels the request
 
-  It returns `{:ok, acc}` after the last part, `{:halted, acc}` if `fun` has cancelled the request,
-  or `{:error, %Skillbook.HTTP.Error{}, acc}`, each with the accumulator so far. The
+  It returns `{:ok, acc}` after the last part, `{:halted, acc}` if `fun` has cancelled the
+  request, or `{:error, %Skillbook.HTTP.Error{}, acc}`, each with the accumulator so far. The
   `:place` of the error may be `nil`, since `Skillbook.HTTP` fills it in.
 
   An adapter must not follow redirects, unpack bodies, repeat requests that are not idempotent, or
