@@ -117,6 +117,35 @@ const NATIVE: &[(&str, Switches)] = &[
     ("explain", PROMPT),
     ("prompt", PROMPT),
     (
+        "test",
+        &[
+            ("embedder", Kind::Text),
+            ("embedder-model", Kind::Text),
+            ("embedder-key-env", Kind::Text),
+            ("min-hit1", Kind::Number(0, Some(100))),
+            ("min-hit3", Kind::Number(0, Some(100))),
+            ("min-picked", Kind::Number(0, Some(100))),
+            ("preflight", Kind::Switch),
+            ("pairs", Kind::Number(0, Some(1000))),
+            ("only", Kind::OneOf(&["examples", "evaluations"])),
+            ("json", Kind::Switch),
+            JSON_FORMAT,
+            ("api", Kind::Text),
+            ("url", Kind::Text),
+            ("model", Kind::Text),
+            ("key-env", Kind::Text),
+            ("cacert", Kind::Text),
+            ("judge-model", Kind::Text),
+            ("record", Kind::Switch),
+            ("compare", Kind::Text),
+            ("before", Kind::Text),
+            ("repeat", Kind::Number(1, Some(100))),
+            ("jobs", Kind::Number(1, Some(100))),
+            ("prompt-price", Kind::Text),
+            ("reply-price", Kind::Text),
+        ],
+    ),
+    (
         "route",
         &[
             ("embedder", Kind::Text),
@@ -150,6 +179,12 @@ const OF_ELIXIR: &[&str] = &[
     "model",
     "key-env",
     "cacert",
+    "judge-model",
+    "record",
+    "compare",
+    "before",
+    "prompt-price",
+    "reply-price",
 ];
 
 /// The meaning of a line.

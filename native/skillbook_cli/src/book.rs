@@ -129,13 +129,43 @@ impl Origin {
     }
 }
 
-/// The sources of the folders of skills.
-pub fn folders(options: &Options) -> Vec<Origin> {
+/// The sources of the folders of skills, and of more folders.
+pub fn folders(options: &Options, more: &[String]) -> Vec<Origin> {
     let origins = options.dirs().into_iter().map(|dir| match options.names_dirs() {
         false if dir != OWN => unnamed(&dir),
         _ => folder(&dir),
     });
-    unique(origins.collect())
+    unique(origins.chain(more.iter().map(|dir| folder(dir))).collect())
+}
+
+/// The folders and files that a line is about. Without a path or `--dir`, installed skills are not
+/// among them: their authors are others.
+pub fn targets(options: &Options) -> Vec<String> {
+    if options.args.is_empty() {
+        let is_own = |dir: &String| options.names_dirs() || !is_installed(dir);
+        return distinct(options.dirs().iter().map(|dir| expand(dir)).filter(is_own));
+    }
+    distinct(options.args.iter().map(|path| expand(path)))
+}
+
+/// The folders that these are read as parts of. A page's meaning depends on the folders above it,
+/// so it is read as part of its `--dir`, if any.
+pub fn roots(options: &Options, targets: &[String]) -> Vec<String> {
+    let dirs: Vec<String> = options.dirs().iter().map(|dir| expand(dir)).collect();
+    let root = |path: &String| {
+        let dir = dirs.iter().find(|dir| is_below(path, std::slice::from_ref(*dir)));
+        match dir {
+            Some(dir) => dir.clone(),
+            None if Path::new(path).is_dir() => path.clone(),
+            None => path.rsplit_once('/').map_or("/", |(folder, _)| folder).to_owned(),
+        }
+    };
+    distinct(targets.iter().map(root))
+}
+
+fn distinct(paths: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    paths.filter(|path| seen.insert(path.clone())).collect()
 }
 
 /// The folder that a line without `--dir` trusts.
@@ -167,6 +197,9 @@ fn source(root: String) -> Source {
     let name = root.rsplit('/').next().unwrap_or_default().to_owned();
     Source { name, root, trust: Trust::Medium, ..Source::default() }
 }
+
+/// The name of the built-in sources.
+pub const BUILTIN: &str = "builtin";
 
 /// The built-in sources of a book without vaults and accounts.
 pub fn builtins(options: &Options) -> Vec<Origin> {
@@ -207,7 +240,7 @@ fn builtin(
     let root = built.filter(|folder| folder.is_dir());
     let available = (!available.is_empty()).then(|| Globs::new(available).ok()).flatten();
     let source = |root| Source {
-        name: "builtin".to_owned(),
+        name: BUILTIN.to_owned(),
         root,
         trust: Trust::High,
         available,

@@ -36,29 +36,20 @@ pub fn run(options: &Options, standalone: bool) -> Result<u8, Ended> {
         let message = format!("`lint` expects folders or files, got: {path}, which does not exist");
         return Ok(usage_error(&message, "lint --help"));
     }
-    // Without a path or `--dir`, installed skills are not linted: their authors are others.
-    let is_own = |dir: &&String| options.names_dirs() || !book::is_installed(dir);
-    let own: Vec<String> = dirs.iter().filter(is_own).cloned().collect();
-    if options.args.is_empty() && own.is_empty() {
+    let targets = book::targets(options);
+    if targets.is_empty() {
         let message =
             "`lint` expects folders or files; ./skills does not exist, and --dir is missing";
         return Ok(usage_error(message, "lint --help"));
     }
-    let all = options.args.is_empty();
-    let mut targets = match all {
-        true => own,
-        false => options.args.iter().map(|path| expand(path)).collect(),
-    };
-    unique(&mut targets);
-    let mut roots: Vec<String> = targets.iter().map(|path| root(path, &dirs)).collect();
-    unique(&mut roots);
+    let roots = book::roots(options, &targets);
     let mut context = book::others(book::builtins_of_lint(options), &roots);
     context.extend(dirs.iter().filter(|dir| !roots.contains(dir)).map(|dir| linted(dir)));
     let given = options.get("profile").is_some() || options.get("grant").is_some();
     let lint = Lint {
         sources: roots.iter().map(|root| linted(root)).collect(),
         context: book::unique(context),
-        all,
+        all: options.args.is_empty(),
         profile: given.then(|| book::profile(options)),
         strict: options.is_on("strict", false),
         standalone,
@@ -83,22 +74,6 @@ pub fn run(options: &Options, standalone: bool) -> Result<u8, Ended> {
         complain(&format!("no Markdown file in {}", paths.join(", ")));
     }
     Ok(status)
-}
-
-fn unique(paths: &mut Vec<String>) {
-    let mut seen = HashSet::new();
-    paths.retain(|path| seen.insert(path.clone()));
-}
-
-/// The source that a path is linted with. A page's meaning depends on the folders above it, so it
-/// is read as part of its `--dir`, if any.
-fn root(path: &str, dirs: &[String]) -> String {
-    let dir = dirs.iter().find(|dir| is_below(path, std::slice::from_ref(dir)));
-    match dir {
-        Some(dir) => dir.clone(),
-        None if Path::new(path).is_dir() => path.to_owned(),
-        None => path.rsplit_once('/').map_or("/", |(folder, _)| folder).to_owned(),
-    }
 }
 
 /// Whether a path is a Markdown file, or a folder with one.

@@ -13,6 +13,7 @@ mod arguments;
 mod book;
 mod completions;
 mod elixir;
+mod examples;
 mod help;
 mod lint;
 mod output;
@@ -90,6 +91,7 @@ fn run_command(options: &Options) -> Result<u8, Ended> {
         "search" => read::run_search,
         "explain" => read::run_explain,
         "route" => route::run,
+        "test" => examples::run,
         _ => read::run_prompt,
     };
     // Entries of the store and of accounts are no files. Lint is about files.

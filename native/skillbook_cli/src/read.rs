@@ -17,7 +17,7 @@ use skillbook_core::view::{Profile, View};
 use skillbook_files::resource;
 
 use crate::arguments::Options;
-use crate::book::{self, expand, Book};
+use crate::book::{self, expand, Book, Origin};
 use crate::output::{complain, note, printed, put, terminal, usage_error};
 use crate::Ended;
 
@@ -34,6 +34,13 @@ const MAX_SHOWN: usize = 100;
 type Status = Result<u8, Ended>;
 
 fn book(options: &Options, standalone: bool) -> Result<Book, Ended> {
+    let mut origins = book::builtins(options);
+    origins.extend(book::folders(options, &[]));
+    load(options, &origins, standalone)
+}
+
+/// The book of these sources, if the profile of the line is one.
+pub fn load(options: &Options, origins: &[Origin], standalone: bool) -> Result<Book, Ended> {
     let wrong = |expected: &str, option: &str, got: &str| {
         let message =
             format!("expected {expected} as the option :{option} of a profile, got: {got}");
@@ -47,9 +54,7 @@ fn book(options: &Options, standalone: bool) -> Result<Book, Ended> {
         let grants: Vec<String> = grants.into_iter().map(quoted).collect();
         return wrong(":all or a list of texts", "grants", &format!("[{}]", grants.join(", ")));
     }
-    let mut origins = book::builtins(options);
-    origins.extend(book::folders(options));
-    Book::load(&origins, standalone).map_err(Ended::handler)
+    Book::load(origins, standalone).map_err(Ended::handler)
 }
 
 /// The view of the profile. The problems of loading are for `list` and `lint`.

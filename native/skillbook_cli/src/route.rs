@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use skillbook_core::report::ranking::Word;
 use skillbook_core::report::route::{self, Considered, Pick, Route, Scored, Stage};
 use skillbook_core::search::explain::Pull;
 use skillbook_core::view::pick::{self, Found, Retrieved};
@@ -12,10 +11,6 @@ use crate::arguments::Options;
 use crate::output::{printed, terminal, usage_error};
 use crate::read::view;
 use crate::Ended;
-
-/// The defaults of the router, as `Skillbook.Preflight.Settings` has them.
-const THRESHOLD: f64 = 0.5;
-const MAX_PICKS: usize = 3;
 
 pub fn run(options: &Options, standalone: bool) -> Result<u8, Ended> {
     if options.args.iter().all(|word| word.trim().is_empty()) {
@@ -40,18 +35,17 @@ fn report(view: &View, request: String) -> Route {
     let keywords = stage("keywords", took, keywords);
     let (took, retrieved) = timed(|| view.retrieve(text, None));
     let ids: Vec<_> = retrieved.iter().map(|one| one.found.id).collect();
-    let pulls = view.why(&request, &ids).into_iter();
-    let scored = |(one, pulls): (Retrieved, Vec<Pull>)| {
-        let words = pulls.into_iter().map(Word::from).collect();
+    let words = view.why(&request, &ids).into_iter();
+    let scored = |(one, words): (Retrieved, Vec<Pull>)| {
         let Retrieved { found, score, similarity, .. } = one;
         considered(found, Some(Scored { score, similarity, words, sentence: None }))
     };
     let stages = vec![
         keywords,
-        stage("retrieval", took, retrieved.into_iter().zip(pulls).map(scored).collect()),
+        stage("retrieval", took, retrieved.into_iter().zip(words).map(scored).collect()),
     ];
     let picks = picks_of(&stages);
-    Route { needed: !picks.is_empty(), threshold: THRESHOLD, picks, stages, request }
+    Route { needed: !picks.is_empty(), threshold: pick::THRESHOLD, picks, stages, request }
 }
 
 fn timed<T>(find: impl FnOnce() -> T) -> (Duration, T) {
@@ -80,5 +74,5 @@ fn picks_of(stages: &[Stage]) -> Vec<Pick> {
             stage: stage.stage.clone(),
         }
     };
-    pick::picks(&named, THRESHOLD, MAX_PICKS).into_iter().map(pick).collect()
+    pick::picks(&named, pick::THRESHOLD, pick::MAX).into_iter().map(pick).collect()
 }

@@ -8,6 +8,7 @@ mod declaration;
 mod diff;
 mod encode;
 mod entry;
+mod examples;
 mod explain;
 mod extractor;
 mod frontmatter;

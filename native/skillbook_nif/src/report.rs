@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rustler::{Encoder, Env, NifMap, NifResult, NifUnitEnum, ResourceArc, Term};
 use skillbook_core::report::entries::{list, Filter};
+use skillbook_core::report::examples::Tested;
 use skillbook_core::report::findings::{self, Format};
 use skillbook_core::report::hits::{self, Row};
 use skillbook_core::report::route::{self, Route};
@@ -112,4 +113,11 @@ fn report_route<'a>(
 ) -> NifResult<Term<'a>> {
     let found: Route = serde_json::from_str(found).map_err(|_| rustler::Error::BadArg)?;
     Ok(encode(env, route::route(&found, json, terminal.terminal())))
+}
+
+/// Where the examples of skills lead, from JSON.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn report_examples(tested: &str, terminal: TerminalOptions) -> NifResult<String> {
+    let tested: Tested = serde_json::from_str(tested).map_err(|_| rustler::Error::BadArg)?;
+    Ok(tested.text(terminal.terminal()))
 }

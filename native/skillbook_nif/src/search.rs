@@ -2,9 +2,6 @@
 //! `search_rows`.
 
 use rustler::{Binary, Encoder, Env, NifMap, NifResult, ResourceArc, Term};
-use skillbook_core::catalog::EntryId;
-use skillbook_core::search::explain::Pull;
-use skillbook_core::search::rivals::Rivals;
 use skillbook_core::view::pick::{self, Retrieved};
 use skillbook_core::view::search::{decimals, Candidate, Hit, Meaning, Query};
 
@@ -23,16 +20,11 @@ mod atoms {
         score,
         snippet,
         title,
-        names,
-        part,
-        similarity,
-        word,
-        words,
     }
 }
 
 /// The vector of a query, with the store of the entries' vectors.
-type MeaningTerm<'a> = Option<(ResourceArc<VectorsResource>, Binary<'a>)>;
+pub type MeaningTerm<'a> = Option<(ResourceArc<VectorsResource>, Binary<'a>)>;
 
 /// The matching entries as `%Skillbook.Hit{}`, best first. With `meaning` also those that are
 /// similar.
@@ -134,7 +126,7 @@ fn route_picks(found: Vec<(String, f64)>, threshold: f64, max: usize) -> Vec<usi
     pick::picks(&found, threshold, max)
 }
 
-fn with_meaning<T>(
+pub fn with_meaning<T>(
     query: Query,
     meaning: &MeaningTerm,
     search: impl FnOnce(&Query) -> T,
@@ -160,70 +152,4 @@ fn encode_hit<'a>(env: Env<'a>, view: &ViewResource, hit: &Hit) -> NifResult<Ter
             (atoms::title(), encode::option(env, &entry.title)),
         ],
     )
-}
-
-/// For each of these names the words of a request that raise its score, the strongest first, as
-/// `%{word: text, part: number}`. A name that the view does not show has none.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_why<'a>(
-    env: Env<'a>,
-    view: ResourceArc<ViewResource>,
-    text: &str,
-    names: Vec<String>,
-) -> NifResult<Vec<Vec<Term<'a>>>> {
-    let found: Vec<Option<EntryId>> = names.iter().map(|name| view.find(name)).collect();
-    let ids: Vec<EntryId> = found.iter().flatten().copied().collect();
-    let mut pulls = view.core().why(text, &ids).into_iter();
-    let own = |id: Option<EntryId>| id.and_then(|_| pulls.next()).unwrap_or_default();
-    let own: Vec<Vec<Pull>> = found.into_iter().map(own).collect();
-    own.iter().map(|own| own.iter().map(|pull| encode_pull(env, pull)).collect()).collect()
-}
-
-fn encode_pull<'a>(env: Env<'a>, pull: &Pull) -> NifResult<Term<'a>> {
-    encode::map(
-        env,
-        [
-            (atoms::word(), pull.word.encode(env)),
-            (atoms::part(), decimals(pull.part, 3).encode(env)),
-        ],
-    )
-}
-
-/// The pairs of entries that are described most alike, the closest first, as
-/// `%{names: [one, other], similarity: number, words: texts}`.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_rivals(
-    env: Env<'_>,
-    view: ResourceArc<ViewResource>,
-    least: f64,
-    limit: usize,
-) -> NifResult<Vec<Term<'_>>> {
-    let pair = |rivals: &Rivals<EntryId>| {
-        let names = rivals.pair.map(|id| view.core().entry(id).map(|entry| &*entry.name));
-        encode::map(
-            env,
-            [
-                (atoms::names(), names.into_iter().flatten().collect::<Vec<_>>().encode(env)),
-                (atoms::similarity(), decimals(rivals.similarity, 3).encode(env)),
-                (atoms::words(), rivals.words.encode(env)),
-            ],
-        )
-    };
-    view.core().rivals(least as f32, limit).iter().map(pair).collect()
-}
-
-/// The pairs of entries whose vectors are most alike, the closest first, as
-/// `{[one, other], cosine}`.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_alike(
-    view: ResourceArc<ViewResource>,
-    vectors: ResourceArc<VectorsResource>,
-    least: f64,
-    limit: usize,
-) -> Vec<(Vec<String>, f64)> {
-    let name = |id| view.core().entry(id).map(|entry| entry.name.to_string());
-    let pairs = view.core().alike(&vectors.0, least as f32, limit).into_iter();
-    pairs
-        .map(|(pair, cosine)| (pair.into_iter().filter_map(name).collect(), decimals(cosine, 3)))
-        .collect()
 }

@@ -20,6 +20,7 @@
 
 pub mod codes;
 pub mod entries;
+pub mod examples;
 pub mod findings;
 pub mod hits;
 pub mod ranking;

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ranking::{quoted, strongest, Word};
+use super::ranking::{quoted, strongest};
 use super::{json, Printed, Style, Terminal};
 use crate::hidden::line;
+use crate::search::explain::Pull;
 
 /// The stages of the router for a request, and its picks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ pub struct Considered {
 pub struct Scored {
     pub score: f64,
     pub similarity: Option<f64>,
-    pub words: Vec<Word>,
+    pub words: Vec<Pull>,
     pub sentence: Option<String>,
 }
 

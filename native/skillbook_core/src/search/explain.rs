@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::index::Index;
 use super::rank::scores;
 use super::scope::Scope;
@@ -16,15 +18,15 @@ use super::words::{stemmed, words};
 const WORDS: usize = 32;
 
 /// The smallest part in a score, which is rounded to thousandths.
-const LEAST: f32 = 0.001;
+const LEAST: f64 = 0.001;
 
 /// A word of a query, and its part in the score of an entry.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pull {
     /// The word as it is in the query.
     pub word: String,
     /// The loss of the entry's score without it, rounded to thousandths.
-    pub part: f32,
+    pub part: f64,
 }
 
 /// The words of a query that raise the scores of some entries, for each entry, the strongest first.
@@ -37,7 +39,7 @@ pub fn explain(index: &Index, scope: &Scope, text: &str, places: &[u32]) -> Vec<
         for (pulls, place) in pulls.iter_mut().zip(places) {
             let at = *place as usize;
             let (Some(all), Some(without)) = (all.get(at), without.get(at)) else { continue };
-            let part = ((all - without) * 1000.0).round() / 1000.0;
+            let part = (f64::from(all - without) * 1000.0).round() / 1000.0;
             if part >= LEAST {
                 pulls.push(Pull { word: text[word[0].clone()].to_owned(), part });
             }

@@ -38,7 +38,8 @@ const AFTER_SUBJECTS: &str = "is are was were am be has have had do does did can
 const BE: &str = "is are was were makes should would must";
 
 /// Words that begin remarks, and are no function words.
-const OPENINGS: &str = "thanks thank thx ta cheers hello hi hey howdy morning good great nice fine \
+const OPENINGS: &str =
+    "thanks thank thx ta cheers hello hi hey howdy morning good great nice fine \
     lovely wonderful excellent brilliant perfect interesting funny sorry yes yeah yep no nope ok \
     okay alright right sure well wow oh ah ha haha lol hmm maybe happy sad poor lucky everybody \
     everyone everything nobody nothing somebody someone something people many most some all both \

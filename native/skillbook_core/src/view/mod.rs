@@ -5,7 +5,7 @@
 //! once per profile, `view.rs` answers lookups from the result, and the other files read through a
 //! view only: `domain` (indexes of domains), `help` (`get_skill`), `search`, `suggest`, `relations`
 //! (diagnostics across entries), `tools` (tool patterns), `triggers` and `pick` (entries for a
-//! request), `why` (the words behind a search). So none of them can forget the check. `parts` makes
+//! request), `why` and `examples` (tests of descriptions). So none of them can forget the check. `parts` makes
 //! the catalogs of the readers of a book with a store.
 //!
 //! ```
@@ -30,6 +30,7 @@
 mod cached;
 mod classes;
 pub mod domain;
+pub mod examples;
 pub mod help;
 mod parts;
 pub mod pick;

@@ -14,6 +14,11 @@ use crate::search::confidence::{confidences, features, Scores};
 const SEARCHED: usize = 30;
 const MAX_CANDIDATES: usize = 10;
 
+/// The least confidence of a pick, as `Skillbook.Preflight.Settings` has it by default.
+pub const THRESHOLD: f64 = 0.5;
+/// The maximum number of picks, as above.
+pub const MAX: usize = 3;
+
 /// The confidence of a keyword, which is its author's own choice.
 const KEYWORD_CONFIDENCE: f64 = 0.95;
 
@@ -74,6 +79,20 @@ impl View {
         // Stable, so that equal ones stay in the order of the search.
         found.sort_by(|one, other| other.found.confidence.total_cmp(&one.found.confidence));
         found
+    }
+
+    /// The names of the entries that are picked for a request by words, the most confident first.
+    pub fn picked(&self, text: &str) -> Vec<&str> {
+        let text = request(text);
+        let triggered = self.triggered(text);
+        let found: Vec<Found> = triggered
+            .iter()
+            .map(Found::from)
+            .chain(self.retrieve(text, None).into_iter().map(|one| one.found))
+            .collect();
+        let named = |one: &Found| Some((&*self.entry(one.id)?.name, one.confidence));
+        let named: Vec<_> = found.iter().filter_map(named).collect();
+        picks(&named, THRESHOLD, MAX).into_iter().map(|place| named[place].0).collect()
     }
 
     /// The features of the first candidates for a request, from which their confidence is made.

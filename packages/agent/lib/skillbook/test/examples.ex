@@ -2,11 +2,8 @@ defmodule Skillbook.Test.Examples do
   @moduledoc false
   # Runs the `examples` of the entries of a view, and finds the pairs of entries that compete.
 
-  alias Skillbook.Test.{Pairs, Ranking}
-  alias Skillbook.{Test, View}
-
-  # A model is seldom shown more entries, and the router picks no more.
-  @enough 3
+  alias Skillbook.Test.Ranking
+  alias Skillbook.{Native, Test, View}
 
   @spec run(
           View.t(),
@@ -16,94 +13,55 @@ defmodule Skillbook.Test.Examples do
           (atom(), map() -> term())
         ) :: Test.t()
   def run(view, only, pairs, preflight, progress \\ fn _what, _count -> :ok end) do
-    router = %{on: Ranking.router?(view, preflight), options: preflight}
-    listed = view |> View.listed() |> Enum.map(& &1.name)
-    tested = with_examples(view, listed, only)
-    requests = for {_name, examples} <- tested, request <- examples.requests, do: request
-    ranking = Ranking.new(view, requests ++ Enum.flat_map(tested, &elem(&1, 1).not), progress)
-
-    results =
-      for {name, examples} <- tested,
-          result <- results(ranking, name, examples, router),
-          do: result
-
-    wanted = Enum.reject(results, & &1.not)
+    {examples, entries, unlisted} = Native.view_plan(view.ref, only)
+    requests = for {_name, request, _not} <- examples, do: request
+    ranking = Ranking.new(view, requests, progress)
+    router = Ranking.router?(view, preflight)
+    results = for example <- examples, do: result(ranking, example, router, preflight)
+    hits = for result <- results, do: {result.not, result.rank, result.picked}
+    {hit1, hit3, picked} = Native.examples_shares(hits)
 
     %Test{
       results: with_sentences(ranking, results),
-      hit1: share(wanted, &(&1.rank == 1)),
-      hit3: share(wanted, &(&1.rank in 1..@enough)),
-      picked: share(wanted, & &1.picked),
-      router: router.on,
-      pairs: ranking |> Pairs.find(results, only) |> Enum.take(pairs),
-      entries: length(if only, do: listed -- listed -- only, else: listed),
-      unlisted: unlisted(view, listed, only),
+      hit1: hit1,
+      hit3: hit3,
+      picked: picked,
+      router: router,
+      pairs: ranking |> competitors(results, only) |> Enum.take(pairs),
+      entries: entries,
+      unlisted: unlisted,
       vectors: ranking.book != nil
     }
   end
 
-  defp with_examples(view, names, only) do
-    only = only && MapSet.new(only)
-
-    for name <- names,
-        only == nil or name in only,
-        {:ok, examples} = View.examples(view, name),
-        examples != %{requests: [], not: []},
-        do: {name, examples}
-  end
-
-  defp unlisted(view, listed, only) do
-    others = (view |> View.entries() |> Enum.map(& &1.name)) -- listed
-    for {name, _examples} <- with_examples(view, others, only), do: name
-  end
-
-  defp results(ranking, name, examples, router) do
-    for(request <- examples.requests, do: wanted(ranking, name, request, router)) ++
-      for request <- examples.not, do: unwanted(ranking, name, request, router)
-  end
-
   # A conversation with a router begins with the pages that it picks, whatever their order.
-  defp wanted(ranking, name, request, router) do
-    rank = ranking |> Ranking.find(request) |> Ranking.rank(name)
-    picked? = name in Ranking.picked(ranking, request, router.options)
+  defp result(ranking, {name, request, not?} = example, router, preflight) do
+    picked = name in Ranking.picked(ranking, request, preflight)
+    {passed, rank, ranked} = Ranking.outcome(ranking, example, picked, router)
 
     %{
       name: name,
       request: request,
-      not: false,
-      passed: if(router.on, do: picked?, else: rank != nil and rank <= @enough),
-      picked: picked?,
+      not: not?,
+      passed: passed,
+      picked: picked,
       rank: rank,
-      ranking: if(rank == 1, do: [], else: explained(ranking, name, request, rank))
+      ranking: ranked
     }
   end
 
-  # Those after its own did not take the request.
-  defp explained(ranking, name, request, rank) do
-    entries = Ranking.explained(ranking, request, name, Ranking.shown())
-    Enum.reject(entries, &(rank != nil and &1.rank > rank))
-  end
+  defp competitors(%{view: view, book: book}, results, only) do
+    taken =
+      for %{name: name, not: false} = result <- results,
+          other <- result.ranking,
+          other.name != name,
+          do: {name, other.name}
 
-  defp unwanted(ranking, name, request, router) do
-    picked? = name in Ranking.picked(ranking, request, router.options)
-    rank = ranking |> Ranking.find(request) |> Ranking.rank(name)
-
-    %{
-      name: name,
-      request: request,
-      not: true,
-      passed: not picked?,
-      picked: picked?,
-      rank: rank,
-      ranking: if(picked?, do: explained(ranking, name, request, rank), else: [])
-    }
+    Native.view_competitors(view.ref, taken, book && book.vectors, only)
   end
 
   defp with_sentences(ranking, results) do
     rankings = Ranking.explain_sentences(ranking, Enum.map(results, &{&1.request, &1.ranking}))
     for {result, ranked} <- Enum.zip(results, rankings), do: %{result | ranking: ranked}
   end
-
-  defp share([], _counts?), do: nil
-  defp share(results, counts?), do: Enum.count(results, counts?) / length(results)
 end

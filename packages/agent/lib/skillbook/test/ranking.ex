@@ -84,27 +84,29 @@ defmodule Skillbook.Test.Ranking do
   `explain_sentences/2` adds the sentences.
   """
   @spec explained(t(), String.t(), String.t() | nil, pos_integer()) :: [Test.ranked()]
-  def explained(ranking, request, name, count) do
-    chosen =
-      for {candidate, rank} <- ranking |> find(request) |> Enum.with_index(1),
-          rank <= count or candidate.name == name,
-          do: candidate |> Map.take([:name, :score, :similarity]) |> Map.put(:rank, rank)
+  def explained(%{view: view} = ranking, request, name, count),
+    do: Native.view_ranking(view.ref, utf8(request), meaning(ranking, request), name, count)
 
-    with_words(ranking, request, chosen)
-  end
-
-  defp with_words(%{view: view}, request, candidates) do
-    words = Native.view_why(view.ref, utf8(request), Enum.map(candidates, & &1.name))
-
-    for {candidate, words} <- Enum.zip(candidates, words),
-        do: Map.merge(candidate, %{words: words, sentence: nil})
-  end
+  @doc """
+  Where the request of an example leads: whether as it should, the place of its entry, and the
+  entries in question. `router` says whether the router is on, and `picked` what it does.
+  """
+  @spec outcome(t(), {String.t(), String.t(), boolean()}, boolean(), boolean()) ::
+          {boolean(), pos_integer() | nil, [Test.ranked()]}
+  def outcome(%{view: view} = ranking, {_name, request, _not} = example, picked, router),
+    do: Native.view_outcome(view.ref, example, meaning(ranking, request), picked, router)
 
   @doc "Candidates of a search for a request, with the words and the sentence of each."
   @spec explain(t(), String.t(), [candidate]) :: [candidate]
         when candidate: %{required(:name) => String.t(), optional(atom()) => term()}
   def explain(ranking, request, candidates) do
-    candidates = with_words(ranking, request, candidates)
+    names = Enum.map(candidates, & &1.name)
+    words = Native.view_why(ranking.view.ref, utf8(request), names)
+
+    candidates =
+      for {candidate, words} <- Enum.zip(candidates, words),
+          do: Map.merge(candidate, %{words: words, sentence: nil})
+
     [candidates] = explain_sentences(ranking, [{request, candidates}])
     candidates
   end
@@ -185,59 +187,7 @@ defmodule Skillbook.Test.Ranking do
 
   @doc "A ranking as a table: a line for each entry, and one for its sentence."
   @spec lines([Test.ranked()]) :: [String.t()]
-  def lines(ranking) do
-    widest = fn texts -> texts |> Enum.map(&String.length/1) |> Enum.max(fn -> 0 end) end
-    name = widest.(Enum.map(ranking, & &1.name))
-    score = widest.(Enum.map(ranking, &decimals(&1.score, 3)))
-
-    for entry <- ranking, line <- [line(entry, name, score) | sentence(entry.sentence)], do: line
-  end
-
-  defp line(entry, name, score) do
-    [
-      String.pad_leading("#{entry.rank}", 3),
-      "  ",
-      String.pad_trailing(entry.name, name),
-      "  ",
-      String.pad_leading(decimals(entry.score, 3), score),
-      if(entry.similarity, do: ["  ~", decimals(entry.similarity, 2)], else: []),
-      words(entry.words)
-    ]
-    |> IO.iodata_to_binary()
-    |> String.trim_trailing()
-  end
-
-  @max_words 5
-  # A part of the strongest word's.
-  @least_part 0.05
-  @max_line 80
-
-  defp words([]), do: []
-
-  defp words(words), do: ["  ", strongest(words)]
-
-  @doc "The words that matter most, with their parts in a score."
-  @spec strongest([%{word: String.t(), part: float()}]) :: IO.chardata()
-  def strongest([%{part: most} | _] = words) do
-    words
-    |> Enum.filter(&(&1.part >= @least_part * most))
-    |> Enum.take(@max_words)
-    |> Enum.map_intersperse(", ", &[&1.word, " ", decimals(&1.part, 1)])
-  end
-
-  defp sentence(nil), do: []
-
-  defp sentence(text), do: ["     " <> quoted(text)]
-
-  @doc "A sentence in quotes, cut to a line."
-  @spec quoted(String.t()) :: String.t()
-  def quoted(text) do
-    if String.length(text) > @max_line,
-      do: "\"#{String.slice(text, 0, @max_line)}…\"",
-      else: "\"#{text}\""
-  end
-
-  defp decimals(number, count), do: :erlang.float_to_binary(number, decimals: count)
+  def lines(ranking), do: Native.ranking_lines(ranking)
 
   # A text that is not UTF-8 has no words.
   defp utf8(text), do: if(String.valid?(text), do: text, else: "")

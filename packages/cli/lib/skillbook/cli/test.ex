@@ -6,11 +6,9 @@ defmodule Skillbook.CLI.Test do
   @behaviour Skillbook.CLI.Subcommand
 
   alias Skillbook.CLI.{EmbedderFlags, Evaluations, Session, Targets, Terminal}
-  alias Skillbook.Test.{Examples, Ranking}
-  alias Skillbook.{EmbedderError, Source, View}
-
-  # Failing examples that are printed; --json has all.
-  @max_shown 100
+  alias Skillbook.{EmbedderError, Native, Source, View}
+  alias Skillbook.Support.JSON
+  alias Skillbook.Test.Examples
 
   @impl true
   def switches do
@@ -129,7 +127,7 @@ defmodule Skillbook.CLI.Test do
       examples |> Map.merge(evaluations) |> Terminal.put_json()
     else
       parts =
-        if(test, do: [text(test, Terminal.new(options.color))], else: []) ++
+        if(test, do: [text(test, options)], else: []) ++
           if run, do: [Evaluations.text(run)], else: []
 
       parts = if parts == [], do: ["There are no evaluations."], else: parts
@@ -137,145 +135,10 @@ defmodule Skillbook.CLI.Test do
     end
   end
 
-  defp text(test, terminal) do
-    lost = Enum.filter(test.results, &(not &1.passed or (not &1.not and &1.rank != 1)))
-    {shown, rest} = Enum.split(lost, @max_shown)
-
-    more =
-      if rest == [],
-        do: [],
-        else: ["#{length(rest)} more requests lead elsewhere; --json has all of them\n\n"]
-
-    [
-      for({name, results} <- by_name(shown), do: skill(name, results, test.router, terminal)),
-      more,
-      pairs(test.pairs, terminal),
-      summary(test)
-    ]
+  defp text(test, options) do
+    test
+    |> Map.from_struct()
+    |> JSON.encode()
+    |> Native.report_examples(Terminal.new(options.color))
   end
-
-  defp by_name(results),
-    do: results |> Enum.chunk_by(& &1.name) |> Enum.map(&{hd(&1).name, &1})
-
-  defp skill(name, results, router?, terminal) do
-    [
-      [Terminal.style(terminal, :bright, Terminal.line(name)), "\n"],
-      for(result <- results, do: request(result, router?, terminal)),
-      "\n"
-    ]
-  end
-
-  defp request(result, router?, terminal) do
-    {color, got} =
-      case result do
-        %{not: true} ->
-          {:red, "picked"}
-
-        %{rank: nil, picked: false} ->
-          {:red, "not found"}
-
-        %{rank: nil} ->
-          {:yellow, "picked, not found"}
-
-        %{passed: false, rank: 1} ->
-          {:red, "first, not picked"}
-
-        %{passed: false, rank: rank, picked: false} when router? ->
-          {:red, "in place #{rank}, not picked"}
-
-        %{passed: false, rank: rank} ->
-          {:red, "in place #{rank}"}
-
-        %{rank: rank} ->
-          {:yellow, "in place #{rank}"}
-      end
-
-    request = [if(result.not, do: "not: ", else: ""), Terminal.line(result.request)]
-    lines = for line <- Ranking.lines(result.ranking), do: ["  ", Terminal.line(line), "\n"]
-    ["  ", request, "  ", Terminal.style(terminal, color, got), "\n" | lines]
-  end
-
-  defp pairs([], _terminal), do: []
-
-  defp pairs(pairs, terminal) do
-    [
-      [Terminal.style(terminal, :bright, "Skills that compete"), "\n"],
-      for(pair <- pairs, do: pair(pair)),
-      "\n"
-    ]
-  end
-
-  defp pair(%{names: [one, other], taken: [by_other, by_one]} = pair) do
-    words =
-      if pair.words == [],
-        do: [],
-        else: [
-          ["    alike by ", decimals(pair.similarity), ": "],
-          [pair.words |> Enum.join(", ") |> Terminal.line(), "\n"]
-        ]
-
-    meaning =
-      if pair.meaning, do: ["    alike in meaning by ", decimals(pair.meaning), "\n"], else: []
-
-    [
-      ["  ", Terminal.line("#{one} and #{other}"), "\n"],
-      [words, meaning],
-      taken(one, other, by_other),
-      taken(other, one, by_one)
-    ]
-  end
-
-  defp decimals(number), do: :erlang.float_to_binary(number, decimals: 2)
-
-  defp taken(_name, _other, 0), do: []
-
-  defp taken(name, other, count) do
-    line = "#{count(count, "example")} of #{name} #{verb(count)} to #{other} before it"
-    ["    ", Terminal.line(line), "\n"]
-  end
-
-  defp verb(1), do: "leads"
-  defp verb(_count), do: "lead"
-
-  defp summary(%{results: []} = test) do
-    "None of #{count(test.entries, "skill")} has examples." <> unlisted(test)
-  end
-
-  defp summary(test) do
-    {unwanted, wanted} = Enum.split_with(test.results, & &1.not)
-    skills = test.results |> Enum.map(& &1.name) |> Enum.uniq() |> length()
-    first = Enum.count(wanted, &(&1.rank == 1))
-    third = Enum.count(wanted, &(&1.rank != nil and &1.rank <= 3))
-    picked = Enum.count(wanted, & &1.picked)
-
-    parts =
-      if(wanted == [],
-        do: [],
-        else: [
-          "#{count(length(wanted), "request")}: first #{percent(first, length(wanted))} " <>
-            "(#{first}), among the first three #{percent(third, length(wanted))} (#{third}), " <>
-            "picked #{percent(picked, length(wanted))} (#{picked})"
-        ]
-      ) ++
-        if unwanted == [],
-          do: [],
-          else: [
-            "#{count(length(unwanted), "request")} after `not`: " <>
-              "#{Enum.count(unwanted, &(not &1.passed))} picked"
-          ]
-
-    "#{skills} of #{count(test.entries, "skill")} with examples\n" <>
-      Enum.join(parts, "\n") <> unlisted(test)
-  end
-
-  defp unlisted(%{unlisted: []}), do: ""
-
-  defp unlisted(%{unlisted: names}) do
-    "\nNot tested, since models do not see them: " <> Terminal.line(Enum.join(names, ", "))
-  end
-
-  defp percent(part, all), do: "#{round(part / all * 100)}%"
-
-  defp count(1, word), do: "1 #{word}"
-  defp count(number, word), do: "#{number} #{word}s"
 end

@@ -130,6 +130,13 @@ defmodule Skillbook.CLI.NativeTest do
         ["route", " "],
         "route x --jsn",
         "route x --url",
+        "test no/such",
+        "test --min-hit1 101",
+        "test --pairs x",
+        "test --only both",
+        "test --only evaluations",
+        "test --only evaluations --json",
+        "--no-builtins test",
         "--dir no/such list",
         "--dir errors list",
         "lint no/such",
@@ -411,5 +418,78 @@ defmodule Skillbook.CLI.NativeTest do
       context,
       &untimed/1
     )
+  end
+
+  test "test", %{tmp_dir: folder} = context do
+    odd = odd(Path.join(folder, "odd"))
+
+    page = fn name, description, examples ->
+      "---\nname: #{name}\ndescription: #{description}\nexamples:\n#{examples}---\n# Steps\n"
+    end
+
+    alike =
+      write(Path.join(folder, "alike"), %{
+        "rain.md" =>
+          page.("rain", "Forecasts rain and snow for a town", """
+            - Will it rain in Berlin tomorrow?
+            - Do I need an umbrella?
+            - not: Write a poem about rain
+            - not: Forecast rain for the town of Bonn
+          """),
+        "snow.md" =>
+          page.("snow", "Forecasts snow and rain for a village", """
+            - Is there snow on the roads?
+            - Will it rain in the village of Aub?
+          """),
+        "deep/poem/SKILL.md" => page.("poem", "Writes poems", "  - Write a poem about rain\n"),
+        "hidden.md" =>
+          String.replace(
+            page.("hidden", "Does things that models do not see", "  - Do a thing\n"),
+            "\n---\n#",
+            "\ndisable-model-invocation: true\n---\n#"
+          ),
+        "secret.md" =>
+          String.replace(
+            page.("secret", "Weather of the boss", "  - Weather of the boss\n"),
+            "\n---\n#",
+            "\nvisibility_labels: [boss]\n---\n#"
+          )
+      })
+
+    below = Path.join(alike, "deep")
+
+    lines =
+      for path <- [odd, alike, below, Path.join(alike, "rain.md") | folders(folder)],
+          more <- [
+            [],
+            ["--json"],
+            ["--color", "always", "--pairs", "2"],
+            ["--preflight", "--pairs", "0"],
+            ["--profile", "guest"],
+            ["--min-hit1", "50", "--grant", "boss"]
+          ],
+          do: ["test", path | more]
+
+    dirs = for path <- folders(folder), do: ["--dir", path, "test", "--min-picked", "90"]
+
+    compare(
+      lines ++
+        dirs ++
+        [
+          "test",
+          "test --only examples --json",
+          ["--dir", alike, "test"],
+          ["--dir", alike, "test", below],
+          ["--dir", odd, "--no-builtins", "test", alike, "--min-hit3", "100"],
+          ["test", below, alike, "--only", "examples", "--format", "json"]
+        ],
+      context
+    )
+
+    # Evaluations need Elixir.
+    write(alike, %{"deep/poem/evals.yaml" => "evaluations: []\n"})
+    assert {"", 3, errors} = native(context.program, ["test", alike], folder)
+    assert errors =~ "deep/poem/evals.yaml` needs Elixir"
+    compare([["test", alike, "--only", "examples"]], context)
   end
 end
