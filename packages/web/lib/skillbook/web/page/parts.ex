@@ -294,11 +294,12 @@ defmodule Skillbook.Web.Page.Parts do
   end
 
   @doc "The link to the next page of a list with the newest first, after the last one shown."
-  @spec older(Request.t(), String.t(), String.t() | nil) :: Html.content()
+  @spec older(Request.t(), String.t() | [String.t()], String.t() | pos_integer() | nil) ::
+          Html.content()
   def older(_request, _list, nil), do: nil
 
   def older(request, list, last),
-    do: tag(:p, [], tag(:a, [href: Layout.path(request, [list], after: last)], "Older"))
+    do: tag(:p, [], tag(:a, [href: Layout.path(request, List.wrap(list), after: last)], "Older"))
 
   @doc ~S"""
   A number with its noun.

@@ -11,37 +11,52 @@ defmodule Skillbook.Web.Page.Versions do
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Edit, Entry, Layout, Report, Rights}
 
-  @max_versions 500
+  @page_size 100
 
-  @doc "Answers with the list of versions."
+  @doc "Answers with the newest versions, or those before one."
   def index(request, %{name: name}) do
-    with_history(request, name, fn versions ->
-      if Request.wants_json?(request) do
-        Response.json(200, %{versions: Enum.map(versions, &json/1)})
-      else
-        deleted? = match?([%{action: :delete} | _], versions)
+    with_newest(request, name, fn newest ->
+      {shown, next} = versions(request, name, integer(Request.query(request)["after"]))
 
+      if Request.wants_json?(request) do
+        Response.json(200, %{versions: Enum.map(shown, &json/1), next: next})
+      else
         Layout.page(
           request,
           "Versions of " <> name,
-          live("versions", "skills", [
-            if(Request.query(request)["done"] == "deleted",
-              do: done("It is deleted. Its versions stay, and restoring one brings it back.")
-            ),
-            if(length(versions) > @max_versions,
-              do: tag(:p, [class: "help"], "The newest #{@max_versions} of #{length(versions)}.")
-            ),
-            list(request, name, Enum.take(versions, @max_versions))
-          ]),
+          [
+            live("versions", "skills", [
+              if(Request.query(request)["done"] == "deleted",
+                do: done("It is deleted. Its versions stay, and restoring one brings it back.")
+              ),
+              list(request, name, shown)
+            ]),
+            older(request, ["skills", name, "versions"], next)
+          ],
           section: :skills,
           back:
-            if(deleted?,
+            if(newest.action == :delete,
               do: {"Skills", Layout.path(request, ["skills"])},
               else: {name, Layout.path(request, ["skills", name])}
             )
         )
       end
     end)
+  end
+
+  # One more is read, to know whether there are older ones.
+  defp versions(request, name, last) do
+    place = with {number, ""} when number > 0 <- last, do: [after: number], else: (_ -> [])
+    options = [limit: @page_size + 1] ++ place
+
+    case Store.history(Caller.view(request), name, options) do
+      {:ok, versions} ->
+        {shown, more} = Enum.split(versions, @page_size)
+        {shown, if(more != [], do: List.last(shown).version)}
+
+      {:error, _gone} ->
+        {[], nil}
+    end
   end
 
   defp json(version) do
@@ -51,9 +66,9 @@ defmodule Skillbook.Web.Page.Versions do
   end
 
   # The store also takes titles and other spellings, which are no addresses.
-  defp with_history(request, name, fun) do
-    case Store.history(Caller.view(request), name) do
-      {:ok, [%{entry: %{name: ^name}} | _] = versions} -> fun.(versions)
+  defp with_newest(request, name, fun) do
+    case Store.history(Caller.view(request), name, limit: 1) do
+      {:ok, [%{entry: %{name: ^name}} = newest]} -> fun.(newest)
       _other -> Layout.not_found(request)
     end
   end
@@ -88,17 +103,14 @@ defmodule Skillbook.Web.Page.Versions do
 
   @doc "Answers with one version, and how it differs from the one before or from another."
   def show(request, %{name: name, number: text}) do
-    with_history(request, name, fn versions ->
+    with_newest(request, name, fn newest ->
       view = Caller.view(request)
 
       with {number, ""} when number > 0 <- Number.integer(text),
            {:ok, version} <- Store.version(view, name, number) do
-        numbers = Enum.map(versions, & &1.version)
-        other = other(Request.query(request)["with"], numbers, number)
-
         if Request.wants_json?(request),
           do: Response.json(200, Map.put(json(version), :content, version.entry.content)),
-          else: page(request, version, numbers, other)
+          else: page(request, version, newest.version, other(request, name, number))
       else
         _none -> Layout.not_found(request)
       end
@@ -106,19 +118,23 @@ defmodule Skillbook.Web.Page.Versions do
   end
 
   # The version to compare with: by default the one before.
-  defp other(text, numbers, number) do
-    with text when is_binary(text) <- text,
-         {other, ""} <- Number.integer(text),
-         true <- other in numbers do
+  defp other(request, name, number) do
+    view = Caller.view(request)
+
+    with {other, ""} when other > 0 <- integer(Request.query(request)["with"]),
+         {:ok, _version} <- Store.version(view, name, other) do
       other
     else
-      _none -> Enum.find(numbers, &(&1 < number))
+      _none ->
+        case Store.history(view, name, limit: 1, after: number) do
+          {:ok, [before]} -> before.version
+          _none -> nil
+        end
     end
   end
 
-  defp page(request, version, numbers, other) do
+  defp page(request, version, newest, other) do
     %{entry: %{name: name} = entry, version: number} = version
-    newest = hd(numbers)
 
     Layout.page(
       request,
@@ -132,7 +148,7 @@ defmodule Skillbook.Web.Page.Versions do
           {"Labels", Enum.join(entry.labels, ", ")},
           {"Tags", Enum.join(entry.tags, ", ")}
         ]),
-        compare(request, name, number, other, numbers),
+        compare(request, name, number, other),
         Entry.beside(Edit.rendered(entry), entry.content)
       ],
       section: :skills,
@@ -147,9 +163,11 @@ defmodule Skillbook.Web.Page.Versions do
     )
   end
 
-  defp compare(_request, _name, _number, nil, _numbers), do: nil
+  defp compare(_request, _name, _number, nil), do: nil
 
-  defp compare(request, name, number, other, numbers) do
+  defp compare(request, name, number, other) do
+    {newest, _next} = versions(request, name, nil)
+    numbers = Enum.sort(Enum.uniq([other | Enum.map(newest, & &1.version)]), :desc)
     # From the older one to the newer one.
     {from, to} = {min(other, number), max(other, number)}
     action = Request.path(request, ["skills", name, "versions", "#{number}"])
@@ -186,20 +204,21 @@ defmodule Skillbook.Web.Page.Versions do
   @doc "Restores a version."
   def restore(request, %{name: name}) do
     Rights.with_writes(request, fn ->
-      with_history(request, name, fn versions ->
+      with_newest(request, name, fn _newest ->
         with {:ok, fields} <- Request.form(request),
              {number, ""} when number > 0 <- integer(fields["number"]),
              {version, ""} when version > 0 <- integer(fields["version"]),
-             {:known, true} <- {:known, Enum.any?(versions, &(&1.version == number))},
+             view = Caller.view(request),
+             {:known, {:ok, _}} <- {:known, Store.version(view, name, number)},
              # The last number of the history; of a deleted entry it is that of its deletion.
              options = [expected_version: version],
-             {:ok, stored} <- Store.restore(Caller.view(request), name, number, options) do
+             {:ok, stored} <- Store.restore(view, name, number, options) do
           Response.redirect(303, Request.path(request, ["skills", stored.name], done: "restored"))
         else
           {:error, error} ->
             Layout.failed(request, Entry.status(error), sentence(Exception.message(error)))
 
-          {:known, false} ->
+          {:known, _unknown} ->
             Layout.not_found(request)
 
           _unreadable ->

@@ -424,6 +424,37 @@ defmodule Skillbook.Web.Page.EditTest do
       assert versions == [{3, "update"}, {2, "update"}, {1, "create"}]
     end
 
+    test "has its versions in pages", %{web: web, view: view} do
+      write = fn n ->
+        {:ok, _} = Store.update(view, "milk", %{edit: {:replace, "Bottles: #{n}.\n"}})
+      end
+
+      for n <- 2..103, do: write.(n)
+      page = fn query -> get(web, "/skills/milk/versions?" <> query) end
+
+      numbers = fn query ->
+        {:ok, json} = Skillbook.Support.JSON.decode(page.("format=json" <> query).body)
+        {for(version <- json["versions"], do: version["version"]), json["next"]}
+      end
+
+      assert numbers.("") == {Enum.to_list(103..4), 4}
+      # While others write.
+      write.(104)
+      assert numbers.("&after=4") == {[3, 2, 1], nil}
+      assert numbers.("&after=1") == {[], nil}
+      assert page.("").body =~ ~s(<a href="/skills/milk/versions?after=5">Older</a>)
+      refute page.("after=5").body =~ "Older"
+      old = get(web, "/skills/milk/versions/2").body
+      assert old =~ "<ins>+Bottles: 2.</ins>"
+      assert get(web, "/skills/milk/versions/2?with=3").body =~ "<ins>+Bottles: 3.</ins>"
+      form = sent(old, "", %{})
+
+      assert location(post(web, "/skills/milk/restore", form)) ==
+               {303, "/skills/milk?done=restored"}
+
+      assert {:ok, %{content: "Bottles: 2.\n"}} = Store.fetch(view, "milk")
+    end
+
     test "is downloaded as a folder of the format", %{web: web} do
       response = get(web, "/skills/milk/export")
       assert Requests.header(response, "content-type") == "application/gzip"
