@@ -341,7 +341,8 @@ defmodule Skillbook.Book do
     def child_spec(book), do: %{id: __MODULE__, start: {__MODULE__, :start_link, [book]}}
 
     def start_link(%{name: name, catalog: catalog}) do
-      Watcher.publish(name, {:skillbook_started, name, Catalog.generation(catalog)})
+      message = {:skillbook_started, name, Catalog.generation(catalog)}
+      for group <- [:changes, :approvals], do: Watcher.publish(name, message, group)
       :ignore
     end
   end

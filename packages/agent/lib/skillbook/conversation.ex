@@ -247,7 +247,8 @@ defmodule Skillbook.Conversation do
   @impl true
   def init(options) do
     transcript = options[:transcript]
-    :ok = Skillbook.subscribe(options[:book])
+    # One that waits is not to wake up for each run of the book.
+    :ok = Approval.Notice.subscribe(Book.fetch!(options[:book]).name)
 
     run = Keyword.merge(options[:run] || [], Keyword.take(options, [:profile]))
 
@@ -272,10 +273,7 @@ defmodule Skillbook.Conversation do
     options = [conversation: state.id, transcript: state.transcript] ++ state.run
     {run, transcript} = newest(Book.find(state.book), options)
     state = waiting(%{state | transcript: transcript})
-
-    if unended?(run),
-      do: {:noreply, go_on(state, run.ref)},
-      else: {:noreply, state, :hibernate}
+    rest(if unended?(run), do: go_on(state, run.ref), else: state)
   end
 
   # The newest run of the conversation, or `nil`, and its transcript. Another process may have had
@@ -436,8 +434,7 @@ defmodule Skillbook.Conversation do
         run -> after_run(state, run, outcome)
       end
 
-    # Without the garbage of its turn, one that waits has little more than its transcript.
-    if state.current, do: {:noreply, state}, else: {:noreply, state, :hibernate}
+    rest(state)
   end
 
   def handle_info({:DOWN, ref, :process, _, reason}, %{current: %{task: %{ref: ref}}} = state) do
@@ -449,7 +446,7 @@ defmodule Skillbook.Conversation do
     do: {:noreply, %{state | subscribers: Map.delete(state.subscribers, pid)}}
 
   def handle_info({:skillbook_approval, _book, %Approval{} = approval}, state),
-    do: {:noreply, decided(state, approval)}
+    do: rest(decided(state, approval))
 
   # Messages are missing, and the turn that ended with the book may go on. One that began since has
   # read all of it.
@@ -472,6 +469,10 @@ defmodule Skillbook.Conversation do
   end
 
   def handle_info(_message, state), do: {:noreply, state}
+
+  # Without the garbage of its turn, one that waits has little more than its transcript.
+  defp rest(%{current: nil} = state), do: {:noreply, state, :hibernate}
+  defp rest(state), do: {:noreply, state}
 
   # The queue
 

@@ -202,7 +202,7 @@ defmodule Skillbook.ConversationTest do
     assert %{pending: [%{ref: ^milk}]} = Conversation.info(pid)
 
     # Decided without a message, as by another node.
-    :ok = :pg.leave(Skillbook.Subscribers, {book, :changes}, pid)
+    :ok = :pg.leave(Skillbook.Subscribers, {book, :approvals}, pid)
     {:ok, _approval} = Skillbook.deny(book, milk, by: "Bob")
     assert %{pending: [%{ref: ^milk}]} = Conversation.info(pid)
     send(pid, {:skillbook_started, book, 1})

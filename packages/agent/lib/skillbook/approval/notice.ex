@@ -6,9 +6,22 @@ defmodule Skillbook.Approval.Notice do
   alias Skillbook.Catalog.Watcher
   alias Skillbook.Telemetry
 
+  @doc "Subscribes to the changes of approvals, and to nothing else but the start of the book."
+  @spec subscribe(atom()) :: :ok
+  def subscribe(book), do: Watcher.subscribe(book, :approvals)
+
+  @doc "Tells the subscribers alone."
+  @spec publish(Approval.t()) :: :ok
+  def publish(%Approval{book: book} = approval) do
+    for group <- [:changes, :approvals],
+        do: Watcher.publish(book, {:skillbook_approval, book, approval}, group)
+
+    :ok
+  end
+
   @spec send(Approval.t()) :: :ok
   def send(%Approval{} = approval) do
-    Watcher.publish(approval.book, {:skillbook_approval, approval.book, approval})
+    publish(approval)
 
     # No words of the call: flags may be secret.
     Telemetry.event(

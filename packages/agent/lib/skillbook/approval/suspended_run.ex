@@ -7,8 +7,7 @@ defmodule Skillbook.Approval.SuspendedRun do
 
   alias Skillbook.Agent.{Loop, Settings, State}
   alias Skillbook.Approval
-  alias Skillbook.Approval.Table
-  alias Skillbook.Catalog.Watcher
+  alias Skillbook.Approval.{Notice, Table}
   alias Skillbook.{AgentError, ApprovalError, Book, OptionError, Profile, Result}
   alias Skillbook.{Transcript, View}
 
@@ -44,7 +43,7 @@ defmodule Skillbook.Approval.SuspendedRun do
 
   # Subscribers have the call as it was before its conversation was stored.
   defp told(%{resumable: true} = stored, %{resumable: false}) do
-    Watcher.publish(stored.book, {:skillbook_approval, stored.book, stored})
+    Notice.publish(stored)
     stored
   end
 

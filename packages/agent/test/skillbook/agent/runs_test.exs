@@ -587,6 +587,17 @@ defmodule Skillbook.Agent.RunsTest do
       assert inputs == ["Go m.", "Still there?", "And now?"]
     end
 
+    test "that waits sleeps while other runs begin and end", context do
+      {book, _points} = interrupted(context)
+      pid = start_conversation(book)
+      {:ok, %{status: :done}} = Conversation.ask(pid, "Go s.")
+      asleep = {:current_function, {:erlang, :hibernate, 3}}
+      assert eventually(fn -> Process.info(pid, :current_function) == asleep end)
+      reductions = Process.info(pid, :reductions)
+      {:ok, %{status: :done}} = Agent.run(book, "Go t.", profile: "ann")
+      assert Process.info(pid, :reductions) == reductions
+    end
+
     @tag :capture_log
     test "goes on with its turn after its book has crashed", context do
       test = self()
