@@ -448,8 +448,8 @@ defmodule Skillbook.Conversation do
   def handle_info({:skillbook_approval, _book, %Approval{} = approval}, state),
     do: rest(decided(state, approval))
 
-  # Messages are missing, and the turn that ended with the book may go on. One that began since has
-  # read all of it.
+  # Messages are missing, and the turn that ended with the book may go on. One that began since
+  # has read all of it.
   def handle_info({:skillbook_started, book, _generation}, %{book: book} = state) do
     state = Enum.reduce(decided(state), state, &decided(&2, &1))
 

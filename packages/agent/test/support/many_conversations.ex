@@ -179,7 +179,9 @@ defmodule Skillbook.ManyConversations do
 
   @doc "The approvals: the names of their commands with their status."
   def approvals(sql) do
-    for [words, status] <- SQL.query!(sql, "select words, status from skillbook_approvals").rows do
+    %{rows: rows} = SQL.query!(sql, "select words, status from skillbook_approvals")
+
+    for [words, status] <- rows do
       [name] = Regex.run(~r/c[0-9]+-ask-[0-9]+/, words)
       {name, status}
     end
