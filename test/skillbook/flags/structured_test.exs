@@ -247,6 +247,110 @@ defmodule Skillbook.Flags.StructuredTest do
                ~S(--limit must be a whole number, got "x". Write for example: --limit 10)
   end
 
+  # OpenAI's strict mode requires all fields, so a model writes `null` for the others.
+  test "null of a field that may be absent counts as absent, at every depth" do
+    line = {:map, sku: [type: :text, required: true], count: :integer, at: {:map, row: :integer}}
+
+    skill =
+      Skill.new!(
+        name: "orders.add",
+        description: "Adds an order",
+        flags: [
+          line: line,
+          lines: {:list, line},
+          deep: {:map, lines: {:list, {:map, line: line}}}
+        ],
+        run: fn _flags, _context -> {:ok, ""} end
+      )
+
+    {:ok, catalog} = Catalog.load([skill])
+    {:ok, declaration} = View.flags(View.all(catalog), "orders.add")
+    cast = &Flags.cast_declared(&1, declaration, json: &2)
+    given = %{"sku" => "A", "count" => nil, "at" => %{"row" => nil}}
+    meant = %{"sku" => "A", "at" => %{}}
+
+    for {flag, given, meant} <- [
+          {"line", given, meant},
+          {"line", %{given | "at" => nil}, %{"sku" => "A"}},
+          {"lines", [given, %{"sku" => "B"}], [meant, %{"sku" => "B"}]},
+          {"lines", given, [meant]},
+          {"deep", %{"lines" => [%{"line" => given}]}, %{"lines" => [%{"line" => meant}]}},
+          {"deep", %{"lines" => nil}, %{}}
+        ] do
+      assert {flag, cast.(%{flag => given}, true)} == {flag, {:ok, %{flag => meant}}}
+      assert {flag, cast.(%{flag => json(given)}, true)} == {flag, {:ok, %{flag => meant}}}
+      assert {flag, cast.(%{flag => json(given)}, false)} == {flag, {:ok, %{flag => meant}}}
+    end
+
+    assert {:error, error} = cast.(%{"line" => %{"sku" => nil, "count" => nil}}, true)
+    assert Exception.message(error) =~ "--line must be a text at sku, got null"
+    assert {:error, error} = cast.(%{"line" => %{"sku" => "A", "more" => nil}}, true)
+    assert Exception.message(error) =~ "more"
+  end
+
+  test "null counts as absent by the alternative of its object, and stays where it is allowed" do
+    alternative = fn kind, fields, required ->
+      fields = Map.put(fields, "kind", %{"const" => kind})
+      %{"type" => "object", "properties" => fields, "required" => ["kind" | required]}
+    end
+
+    integer = %{"type" => "integer"}
+    maybe = %{"type" => ["integer", "null"]}
+
+    schema = %{
+      "type" => "object",
+      "properties" => %{
+        "node" => %{"$ref" => "#/$defs/node"},
+        "either" => %{
+          "anyOf" => [
+            alternative.("a", %{"x" => integer}, []),
+            alternative.("b", %{"x" => maybe, "y" => integer}, []),
+            alternative.("c", %{"x" => integer}, ["x"])
+          ]
+        },
+        "names" => %{"type" => "object", "additionalProperties" => integer}
+      },
+      "$defs" => %{
+        "node" => %{
+          "allOf" => [%{"properties" => %{"own" => integer}}],
+          "type" => "object",
+          "properties" => %{
+            "kind" => %{"enum" => ["leaf", "tree"]},
+            "next" => %{"anyOf" => [%{"$ref" => "#/$defs/node"}, %{"$ref" => "#/$defs/node"}]}
+          }
+        }
+      }
+    }
+
+    page = fn schema ->
+      "---\nname: a.b\ndescription: D\nhandler: H\ninput_schema: #{json(schema)}\n---\n"
+    end
+
+    declaration = Declaration.read(page.(schema))
+    assert declaration.error == nil
+    cast = &Flags.cast_declared(&1, declaration, json: true)
+    leaf = %{"kind" => nil, "next" => nil, "own" => nil}
+
+    for {given, meant} <- [
+          {%{"node" => leaf}, %{"node" => %{}}},
+          {%{"node" => %{"next" => %{"next" => leaf, "kind" => "tree"}}},
+           %{"node" => %{"next" => %{"next" => %{}, "kind" => "tree"}}}},
+          {%{"either" => %{"kind" => "a", "x" => nil}}, %{"either" => %{"kind" => "a"}}},
+          {%{"either" => %{"kind" => "b", "x" => nil, "y" => nil}},
+           %{"either" => %{"kind" => "b", "x" => nil}}}
+        ] do
+      assert {given, cast.(given)} == {given, {:ok, meant}}
+    end
+
+    for given <- [%{"either" => %{"kind" => "c", "x" => nil}}, %{"names" => %{"ann" => nil}}],
+        do: assert({^given, {:error, %FlagError{}}} = {given, cast.(given)})
+
+    # References without an end, and many alternatives of one value, take little time.
+    tree = fn depth -> Enum.reduce(1..depth, leaf, fn _, next -> %{leaf | "next" => next} end) end
+    {time, {:ok, _value}} = :timer.tc(fn -> cast.(%{"node" => tree.(20)}) end)
+    assert time < 5_000_000
+  end
+
   test "a schema with a mistake refuses every call" do
     for {field, message} <- [
           {"input_schema: {type: array}", ~S(expected the type "object" in `input_schema`)},

@@ -4,7 +4,7 @@ defmodule Skillbook.Flags.Structured do
   # `schema`. The core checks them.
 
   alias Skillbook.{Declaration, Flag, FlagError, Flags, Native}
-  alias Skillbook.Flags.Check
+  alias Skillbook.Flags.{Check, Nulls}
   alias Skillbook.Support.JSON
 
   @doc """
@@ -83,13 +83,17 @@ defmodule Skillbook.Flags.Structured do
   end
 
   defp read(schema, given, json?, whole?) do
-    given = given |> JSON.encode() |> IO.iodata_to_binary()
-    schema = schema |> JSON.encode() |> IO.iodata_to_binary()
+    text = JSON.encode(schema)
 
-    with {:ok, json} <- Native.schema_read(schema, given, not json?, whole?) do
-      {:ok, value} = JSON.decode(json)
-      {:ok, value}
+    with {:error, mistakes} <- fit(text, given, json?, whole?) do
+      less = if Nulls.any?(given), do: Nulls.drop(given, schema), else: given
+      if less == given, do: {:error, mistakes}, else: fit(text, less, json?, whole?)
     end
+  end
+
+  defp fit(schema, given, json?, whole?) do
+    with {:ok, json} <- Native.schema_read(schema, JSON.encode(given), not json?, whole?),
+         do: JSON.decode(json)
   end
 
   # Missing flags are one error.
