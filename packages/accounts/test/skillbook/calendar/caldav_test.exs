@@ -438,6 +438,13 @@ defmodule Skillbook.Calendar.CalDAVTest do
       resource = parsed([start <> "RRULE:FREQ=WEEKLY;COUNT=3\r\n"])
       event = Events.find(resource, ~U[2026-03-29 01:30:00Z], @berlin)
       assert to_string(event.start) == "2026-03-29 03:30:00+02:00 CEST Europe/Berlin"
+
+      # Its original start is the one of the rule, by which other programs find it.
+      excluded = Events.exclude(resource, event)
+      assert ICalendar.write(excluded.calendar) =~ "EXDATE;TZID=Europe/Berlin:20260329T023000"
+      assert dates(excluded) == ["S 03-22 02:30+60", "S 04-05 02:30+60"]
+      override = Events.override(resource, event)
+      assert {_, _, "20260329T023000"} = ICalendar.get(override, "RECURRENCE-ID")
       span = {at("2026-03-29 05:00"), at("2026-03-29 06:00")}
       moved = Events.move(resource, event, span, Events.rule(resource))
       assert dates(moved) == ["S 03-22 05:00+60", "S 03-29 05:00+60", "S 04-05 05:00+60"]

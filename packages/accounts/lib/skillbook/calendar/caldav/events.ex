@@ -779,7 +779,9 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
         @repeating
         |> Enum.reduce(component, &ICalendar.put(&2, &1, []))
-        |> ICalendar.put("RECURRENCE-ID", [time_like("RECURRENCE-ID", event.original, resource)])
+        |> ICalendar.put("RECURRENCE-ID", [
+          original_like("RECURRENCE-ID", event.original, resource)
+        ])
         |> put_times_like(event.start, event.end, resource)
     end
   end
@@ -792,6 +794,20 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   # In the zone of the series, as its own dates.
   defp time_like(name, point, resource),
     do: time_like(name, point, ICalendar.get(master(resource), "DTSTART"), resource)
+
+  # The original start of an event: by its rule, also where the clocks skip it.
+  defp original_like(name, %Date{} = day, resource), do: time_like(name, day, resource)
+
+  defp original_like(name, point, resource) do
+    {name, parameters, value} = time_like(name, point, resource)
+    first = time(master(resource), "DTSTART", resource)
+    by_clock = point |> original_time(first, resource) |> local_seconds()
+
+    case ruled(%{start: point, original: point}, by_clock, first, resource) do
+      ^by_clock -> {name, parameters, value}
+      local -> {name, parameters, local |> ICalendar.naive() |> ICalendar.basic_time()}
+    end
+  end
 
   defp time_like(name, point, like, resource),
     do: ICalendar.property_like(name, point, like, resource.calendar, default(resource))
@@ -979,7 +995,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   end
 
   defp add_exdate(master, point, resource),
-    do: %{master | properties: master.properties ++ [time_like("EXDATE", point, resource)]}
+    do: %{master | properties: master.properties ++ [original_like("EXDATE", point, resource)]}
 
   @doc "Changes the texts, reminders and attachments that are given."
   @spec apply_fields(component(), Skillbook.Calendar.changes(), resource()) :: component()
