@@ -6,7 +6,7 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
 
   alias Skillbook.Connections.Microsoft
   alias Skillbook.Test.Connections, as: SignIns
-  alias Skillbook.Test.Services
+  alias Skillbook.Test.{Faults, Services}
 
   @moduletag timeout: 900_000
   @now ~U[2026-03-02 08:00:00Z]
@@ -171,10 +171,6 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
     "DELETE /me/drive/items/{id}/permissions/{id}"
   ]
 
-  # Milliseconds of a command, with a fault that ends and with one that does not.
-  @limit 30_000
-  @short 3_000
-
   @table Skillbook.Test.Checkout.path("docs/microsoft.md")
 
   test "the table of the docs: each command, the requests, the scope that suffices" do
@@ -186,61 +182,41 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
     written = for "| `" <> _ = line <- String.split(docs, "\n"), line =~ "/me", do: line
     assert Enum.sort(written) == Enum.sort(rows)
 
-    for {name, _, _, _} <- @faults, do: assert(String.contains?(one_line(docs), name), name)
+    Faults.named!(@faults, docs)
   end
-
-  defp one_line(text), do: String.replace(text, ~r/\s+/, " ")
 
   # The requests of a command that may use only its first scope.
   defp methods(command, lines) do
-    lines
-    |> Enum.flat_map(fn line ->
-      world = Services.make(@seed)
-      result = run(world, command, line)
-      assert {line, result.status, result.content} == {line, :ok, result.content}
-      Services.check(world)
+    entries =
+      Faults.methods(lines, fn line ->
+        world = Services.make(@seed)
+        {world, run(world, command, line)}
+      end)
 
-      for %{"method" => name} = entry <- Services.log(world),
-          not String.starts_with?(name, "microsoft."),
-          do: entry
-    end)
-    |> Enum.uniq_by(& &1["method"])
+    Enum.reject(entries, &String.starts_with?(&1["method"], "microsoft."))
   end
 
   defp row(command, entries) do
-    names = entries |> Enum.map(& &1["method"]) |> Enum.sort() |> Enum.map_join(", ", &"`#{&1}`")
+    names = entries |> Enum.map(& &1["method"]) |> Enum.sort() |> Faults.names()
     scopes = command |> Microsoft.scopes() |> hd() |> String.replace(" ", "`, `")
     "| `#{command}` | #{names} | `#{scopes}` |"
   end
 
   test "each fault at each request: no command hangs, crashes, or makes a change twice" do
-    runs =
-      for {command, lines, change} <- @rows,
-          {line, index} <- Enum.with_index(lines),
-          entry <- methods(command, [line]),
-          {name, fault, _reads, _writes} = row <- @faults,
-          # A part of a batch has no connection of its own.
-          !entry["batch"] or not Enum.any?([:cut, :silent], &Keyword.has_key?(fault, &1)) do
-        {command, line, if(index == 0, do: change), entry["method"], name, fault,
-         expected(command, entry["method"], row)}
-      end
+    runs = Faults.runs(@rows, @faults, &methods/2, &expected/2)
 
-    tokens =
-      for {command, [line | _], change} <- @rows,
-          command in ["email.send", "email.read"],
-          {name, fault, _reads, _writes} <- @faults,
-          do: {command, line, change, "microsoft.token", name, fault, :any}
+    signed = ["email.send", "email.read"]
 
-    wrong =
-      (runs ++ tokens)
-      |> Task.async_stream(&fault/1, max_concurrency: 30, timeout: 300_000)
-      |> Enum.flat_map(fn {:ok, wrong} -> wrong end)
+    rows =
+      for {command, [line | _], change} <- @rows, command in signed, do: {command, [line], change}
 
-    assert wrong == [], Enum.join(wrong, "\n")
+    token = fn _command, _line -> [%{"method" => "microsoft.token"}] end
+    tokens = Faults.runs(rows, @faults, token, fn _run, _usual -> :any end)
+    Faults.check(runs ++ tokens, world: fn -> Services.make(@seed) end, run: &with_fault/3)
     assert length(runs) > 300
   end
 
-  defp expected(command, method, {name, _fault, reads, writes}) do
+  defp expected(%{command: command, method: method, name: name}, usual) do
     cond do
       name == "404" and method in @not_found ->
         :ok
@@ -262,59 +238,15 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
       command == "email.forward" and method == "GET /me/mailFolders/{id}/messages" ->
         :any
 
-      writes?(command) ->
-        writes
-
       true ->
-        reads
+        usual
     end
   end
 
-  defp writes?(command) do
-    [domain, action] = String.split(command, ".")
-    File.read!("priv/connections/#{domain}/#{action}.md") =~ "\neffects: write\n"
-  end
+  defp with_fault(world, %{command: command, line: line, method: method, fault: fault}, limit),
+    do: run(world, command, line, limit, [method: method] ++ fault)
 
-  defp fault({command, line, change, method, name, fault, expected}) do
-    world = Services.make(@seed)
-    before = count(world, change)
-    began = System.monotonic_time(:millisecond)
-    # The faults that a command waits for.
-    endless = Keyword.has_key?(fault, :times) and fault[:status] in [nil, 429, 503]
-    limit = if endless, do: @short, else: @limit
-    result = run(world, command, line, limit, [method: method] ++ fault)
-    took = System.monotonic_time(:millisecond) - began
-    made = count(world, change) - before
-    %{"broken" => broken, "log" => log} = Services.state(world)
-    violations = for %{"violation" => reason} <- log, do: reason
-    unclear = result.content =~ ~r/not known|made all the same|may have/
-
-    problems = [
-      {expected != :any and result.status != expected, "#{result.status}"},
-      {result.status not in [:ok, :error], "#{result.status}"},
-      {result.content =~ "crashed", "crashed"},
-      {String.trim(result.content) == "", "no text"},
-      {took > limit + 60_000, "took #{took} ms"},
-      {change != nil and result.status == :ok and made != 1, "ok, and #{made} changes"},
-      {made > 1, "#{made} changes"},
-      {result.status == :error and made == 1 and not unclear, "made, and not said"},
-      {violations != [], "#{inspect(violations)}"},
-      {broken != [], "#{broken}"}
-    ]
-
-    for {true, problem} <- problems,
-        do: "#{line} | #{method} | #{name} | #{problem} | #{result.content}"
-  end
-
-  defp count(_world, nil), do: 0
-
-  defp count(world, {judge, query, text}) do
-    world
-    |> Services.judge(judge, query)
-    |> Enum.count(&(inspect(&1, limit: :infinity) =~ text))
-  end
-
-  defp run(world, command, line, limit \\ @limit, fault \\ nil) do
+  defp run(world, command, line, limit \\ 30_000, fault \\ nil) do
     book = :"microsoft_#{System.unique_integer([:positive])}"
     folder = Path.join(System.tmp_dir!(), "skillbook_#{book}_#{System.pid()}")
     File.mkdir_p!(folder)

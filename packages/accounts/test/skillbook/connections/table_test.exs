@@ -4,7 +4,7 @@ defmodule Skillbook.Connections.TableTest do
   use ExUnit.Case, async: true
 
   alias Skillbook.Connections.Google
-  alias Skillbook.Test.Services
+  alias Skillbook.Test.{Faults, Services}
 
   @moduletag timeout: 900_000
   @now ~U[2026-03-02 08:00:00Z]
@@ -140,10 +140,7 @@ defmodule Skillbook.Connections.TableTest do
     {"drive.list Plans", "drive.files.get"}
   ]
 
-  # Milliseconds of a command, with a fault that ends and with one that does not.
-  @limit 30_000
-  @short 3_000
-
+  @signed ~w(email.send calendar.list drive.read)
   @table Skillbook.Test.Checkout.path("docs/connections-reference.md")
 
   test "the table of the docs: each command, the vendor's methods, the scope that suffices" do
@@ -156,128 +153,71 @@ defmodule Skillbook.Connections.TableTest do
     written = for "| `" <> _ = line <- String.split(docs, "\n"), do: line
     assert Enum.sort(written) == Enum.sort(rows)
 
-    for {name, _, _, _} <- @faults, do: assert(String.contains?(one_line(docs), name), name)
+    Faults.named!(@faults, docs)
   end
 
   defp name(page), do: page |> Path.rootname() |> Path.split() |> Enum.take(-2) |> Enum.join(".")
-  defp one_line(text), do: String.replace(text, ~r/\s+/, " ")
 
   # The methods of a command that may use only its first scope.
   defp methods(command, lines) do
     [least | _] = Google.scopes(command)
 
-    lines
-    |> Enum.flat_map(fn line ->
-      world = Services.make(Map.put(@seed, :delegated, [least]))
-      result = run(world, line)
-      assert {line, result.status, result.content} == {line, :ok, result.content}
-      Services.check(world)
-      for entry <- Services.log(world), name = entry["method"], name != "oauth.token", do: entry
-    end)
-    |> Enum.uniq_by(& &1["method"])
+    entries =
+      Faults.methods(lines, fn line ->
+        world = Services.make(Map.put(@seed, :delegated, [least]))
+        {world, run(world, line)}
+      end)
+
+    Enum.reject(entries, &(&1["method"] == "oauth.token"))
   end
 
   defp row(command, entries) do
-    names = entries |> Enum.map(& &1["method"]) |> Enum.sort() |> Enum.map_join(", ", &"`#{&1}`")
+    names = entries |> Enum.map(& &1["method"]) |> Enum.sort() |> Faults.names()
     scope = command |> Google.scopes() |> hd() |> String.split("/") |> List.last()
     "| `#{command}` | #{names} | `#{scope}` |"
   end
 
   test "each fault at each method: no command hangs, crashes, or makes a change twice" do
-    runs =
-      for {command, lines, change} <- @rows,
-          {line, index} <- Enum.with_index(lines),
-          entry <- methods(command, [line]),
-          {name, fault, _reads, _writes} = row <- @faults,
-          # A call of a batch has no connection of its own.
-          !entry["batch"] or not Enum.any?([:cut, :silent], &Keyword.has_key?(fault, &1)) do
-        {line, if(index == 0, do: change), entry["method"], name, fault,
-         expected(command, line, entry["method"], row)}
-      end
+    runs = Faults.runs(@rows, @faults, &methods/2, &expected/2)
 
     # The authorization server fails in the same ways, before there is a token.
-    tokens =
-      for {line, change} <- [
-            {"email.send --to bob@example.com --subject Plan --body Hi",
-             {"gmail.messages", [user: @bob], "Plan"}},
-            {"calendar.list --date today", nil},
-            {"drive.read doc1", nil}
-          ],
-          {name, fault, _reads, _writes} <- @faults do
-        expected = if Keyword.has_key?(fault, :times), do: :error, else: :any
-        {line, change, "oauth.token", name, fault, expected}
-      end
+    rows =
+      for {command, [line | _], change} <- @rows,
+          command in @signed,
+          do: {command, [line], change}
 
-    wrong =
-      (runs ++ tokens)
-      |> Task.async_stream(&fault/1, max_concurrency: 30, timeout: 300_000)
-      |> Enum.flat_map(fn {:ok, wrong} -> wrong end)
+    token = fn _command, _line -> [%{"method" => "oauth.token"}] end
+    endless = fn run, _usual -> if Keyword.has_key?(run.fault, :times), do: :error, else: :any end
+    tokens = Faults.runs(rows, @faults, token, endless)
 
-    assert wrong == [], Enum.join(wrong, "\n")
+    no_advice = fn %{name: name, method: method}, result ->
+      [
+        {name == "403 insufficientPermissions" and method != "oauth.token" and
+           not (result.content =~ "allow it in the delegation of the domain"), "no next step"}
+      ]
+    end
+
+    Faults.check(runs ++ tokens,
+      world: fn -> Services.make(@seed) end,
+      run: &fault/3,
+      wrong: no_advice
+    )
+
     assert length(runs) > 500
   end
 
-  defp expected(command, line, method, {name, _fault, reads, writes}) do
-    cond do
-      name == "404" and {line, method} in @not_found ->
-        :ok
+  defp expected(%{name: "404", line: line, method: method}, _usual)
+       when {line, method} in @not_found,
+       do: :ok
 
-      writes?(command) ->
-        writes
+  defp expected(_run, usual), do: usual
 
-      true ->
-        reads
-    end
-  end
-
-  defp writes?(command) do
-    [domain, action] = String.split(command, ".")
-    File.read!("priv/connections/#{domain}/#{action}.md") =~ "\neffects: write\n"
-  end
-
-  defp fault({line, change, method, name, fault, expected}) do
-    world = Services.make(@seed)
-    before = count(world, change)
+  defp fault(world, %{line: line, method: method, fault: fault}, limit) do
     Services.fault(world, [method: method] ++ fault)
-    began = System.monotonic_time(:millisecond)
-    # The faults that a command waits for.
-    endless = Keyword.has_key?(fault, :times) and fault[:status] in [nil, 429, 503]
-    limit = if endless, do: @short, else: @limit
-    result = run(world, line, limit)
-    took = System.monotonic_time(:millisecond) - began
-    made = count(world, change) - before
-    %{"broken" => broken, "log" => log} = Services.state(world)
-    violations = for %{"violation" => reason} <- log, do: reason
-    unclear = result.content =~ ~r/not known|made all the same|may have/
-
-    problems = [
-      {expected != :any and result.status != expected, "#{result.status}"},
-      {result.status not in [:ok, :error], "#{result.status}"},
-      {result.content =~ "crashed", "crashed"},
-      {String.trim(result.content) == "", "no text"},
-      {took > limit + 60_000, "took #{took} ms"},
-      {change != nil and result.status == :ok and made != 1, "ok, and #{made} changes"},
-      {made > 1, "#{made} changes"},
-      {result.status == :error and made == 1 and not unclear, "made, and not said"},
-      {name == "403 insufficientPermissions" and method != "oauth.token" and
-         not (result.content =~ "allow it in the delegation of the domain"), "no next step"},
-      {violations != [], "#{inspect(violations)}"},
-      {broken != [], "#{broken}"}
-    ]
-
-    for {true, problem} <- problems,
-        do: "#{line} | #{method} | #{name} | #{problem} | #{result.content}"
+    run(world, line, limit)
   end
 
-  defp count(_world, nil), do: 0
-
-  defp count(world, {judge, query, text}) do
-    world
-    |> Services.judge(judge, query)
-    |> Enum.count(&(inspect(&1, limit: :infinity) =~ text))
-  end
-
-  defp run(world, line, limit \\ @limit) do
+  defp run(world, line, limit \\ 30_000) do
     book = :"table_#{System.unique_integer([:positive])}"
     folder = Path.join(System.tmp_dir!(), "skillbook_#{book}_#{System.pid()}")
     File.mkdir_p!(folder)

@@ -4,7 +4,7 @@ defmodule Skillbook.Handlers.HubSpotTableTest do
   use ExUnit.Case, async: true
 
   alias Skillbook.Connections.HubSpot
-  alias Skillbook.Test.Services
+  alias Skillbook.Test.{Faults, Services}
 
   @moduletag timeout: 900_000
   @token "pat-1"
@@ -161,10 +161,6 @@ defmodule Skillbook.Handlers.HubSpotTableTest do
     {"409", [status: 409, reason: "CONFLICT", times: nil], :error, :error}
   ]
 
-  # Milliseconds of a command, with a fault that ends and with one that does not.
-  @limit 30_000
-  @short 8_000
-
   test "the table of the docs: each command, HubSpot's methods, the scope that suffices" do
     pages = Path.wildcard("priv/connections/hubspot/*.md")
     names = for page <- pages, Path.basename(page) != "SKILL.md", do: Path.basename(page, ".md")
@@ -172,14 +168,12 @@ defmodule Skillbook.Handlers.HubSpotTableTest do
     assert Enum.sort(commands) == names |> Enum.map(&("hubspot." <> &1)) |> Enum.sort()
     assert Enum.sort(Map.keys(HubSpot.commands())) == Enum.sort(commands)
 
-    rows = for {command, lines, _kind} <- @rows, do: row(command, methods(lines, command))
+    rows = for {command, lines, _kind} <- @rows, do: row(command, methods(command, lines))
     docs = Skillbook.Test.Checkout.read!("docs/hubspot.md")
     written = for "| `hubspot." <> _ = line <- String.split(docs, "\n"), do: line
     assert Enum.sort(written) == Enum.sort(rows)
-    for {name, _, _, _} <- @faults, do: assert(one_line(docs) =~ name, name)
+    Faults.named!(@faults, docs)
   end
-
-  defp one_line(text), do: String.replace(text, ~r/\s+/, " ")
 
   # A stage is one of the deal's own pipeline, which is read first.
   defp scopes("hubspot.update_deal" = command),
@@ -187,86 +181,46 @@ defmodule Skillbook.Handlers.HubSpotTableTest do
 
   defp scopes(command), do: HubSpot.commands()[command]
 
-  defp row(command, methods) do
-    [methods, scopes] =
-      for names <- [Enum.sort(methods), scopes(command)],
-          do: Enum.map_join(names, ", ", &"`#{&1}`")
-
-    "| `#{command}` | #{methods} | #{scopes} |"
+  defp row(command, entries) do
+    methods = entries |> Enum.map(& &1["method"]) |> Enum.sort() |> Faults.names()
+    "| `#{command}` | #{methods} | #{Faults.names(scopes(command))} |"
   end
 
   # The methods of a command that has these scopes and no other.
-  defp methods(lines, command) do
-    lines
-    |> Enum.flat_map(fn line ->
+  defp methods(command, lines) do
+    Faults.methods(lines, fn line ->
       world = world(scopes(command))
-      result = run(world, line)
-      assert {line, result.status, result.content} == {line, :ok, result.content}
-      Services.check(world)
-      Services.methods(world)
+      {world, run(world, line)}
     end)
-    |> Enum.uniq()
   end
 
   test "each fault at each method: no command hangs, crashes, or makes a change twice" do
-    runs =
+    rows =
       for {command, lines, kind} <- @rows,
-          line <- lines,
-          method <- methods([line], command),
-          {name, fault, reads, writes} <- @faults do
-        # Labels are left out if they cannot be read.
-        labels? = method == "hubspot.pipelines.get_all" and Keyword.has_key?(fault, :times)
-        expected = if command =~ "_", do: writes, else: reads
-        {line, kind, method, name, fault, if(labels?, do: :any, else: expected)}
-      end
+          do: {command, lines, kind && {"hubspot." <> kind, [], ""}}
 
-    wrong =
-      runs
-      |> Task.async_stream(&fault/1, max_concurrency: 60, timeout: 300_000, ordered: false)
-      |> Enum.flat_map(fn {:ok, wrong} -> wrong end)
+    runs = Faults.runs(rows, @faults, &methods/2, &expected/2)
+    no_secret = fn _run, result -> [{result.content =~ @token, "the token"}] end
+    options = [world: fn -> world("all") end, run: &fault/3, short: 8_000, wrong: no_secret]
+    Faults.check(runs, options)
 
-    assert wrong == [], Enum.join(wrong, "\n")
     assert length(runs) > 500
   end
 
-  defp fault({line, kind, method, name, fault, expected}) do
-    world = world("all")
-    before = count(world, kind)
+  # Labels are left out if they cannot be read.
+  defp expected(%{method: "hubspot.pipelines.get_all", fault: fault}, usual),
+    do: if(Keyword.has_key?(fault, :times), do: :any, else: usual)
+
+  defp expected(_run, usual), do: usual
+
+  defp fault(world, %{line: line, method: method, fault: fault}, limit) do
     Services.fault(world, [method: method] ++ fault)
-    began = System.monotonic_time(:millisecond)
-    limit = if Keyword.has_key?(fault, :times), do: @short, else: @limit
-    result = run(world, line, limit)
-    took = System.monotonic_time(:millisecond) - began
-    made = count(world, kind) - before
-    %{"broken" => broken, "log" => log} = Services.state(world)
-    violations = for %{"violation" => reason} <- log, do: reason
-    # A busy machine may stop a command at its limit, which says that it may have done its work.
-    unclear = result.content =~ ~r/made all the same|are set, but|may have done part/
-
-    problems = [
-      {expected != :any and result.status != expected, "#{result.status}"},
-      {result.status not in [:ok, :error], "#{result.status}"},
-      {result.content =~ "crashed", "crashed"},
-      {String.trim(result.content) == "", "no text"},
-      {took > limit + 60_000, "took #{took} ms"},
-      {kind != nil and result.status == :ok and made != 1, "ok, and #{made} records"},
-      {made > 1, "#{made} records"},
-      {result.status == :error and made == 1 and not unclear, "made, and not said"},
-      {result.content =~ @token, "the token"},
-      {violations != [], "#{inspect(violations)}"},
-      {broken != [], "#{broken}"}
-    ]
-
-    for {true, problem} <- problems,
-        do: "#{line} | #{method} | #{name} | #{problem} | #{result.content}"
+    run(world, line, limit)
   end
-
-  defp count(_world, nil), do: 0
-  defp count(world, kind), do: length(Services.judge(world, "hubspot." <> kind))
 
   defp world(scopes), do: Services.make(hubspot_tokens: %{@token => scopes}, hubspot: @seed)
 
-  defp run(world, line, limit \\ @limit) do
+  defp run(world, line, limit \\ 30_000) do
     book = :"hubspot_table_#{System.unique_integer([:positive])}"
     account = [token: fn -> @token end, url: world.url]
 
