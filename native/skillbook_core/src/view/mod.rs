@@ -5,8 +5,8 @@
 //! once per profile, `view.rs` answers lookups from the result, and the other files read through a
 //! view only: `domain` (indexes of domains), `help` (`get_skill`), `search`, `suggest`, `relations`
 //! (diagnostics across entries), `tools` (tool patterns), `triggers` and `pick` (entries for a
-//! request), `why` and `examples` (tests of descriptions). So none of them can forget the check. `parts` makes
-//! the catalogs of the readers of a book with a store.
+//! request), `why` and `examples` (tests of descriptions). So none of them can forget the check.
+//! `parts` makes the catalogs of the readers of a book with a store.
 //!
 //! ```
 //! use std::sync::Arc;
