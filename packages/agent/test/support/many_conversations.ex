@@ -317,7 +317,10 @@ defmodule Skillbook.ManyConversations do
   end
 
   defp waiting do
-    with {:ok, waiting} <- Skillbook.approvals(@book, limit: 1_000), do: waiting
+    case Skillbook.approvals(@book, limit: 1_000) do
+      {:ok, waiting} -> waiting
+      {:error, _closed} -> []
+    end
   rescue
     # The book was killed.
     ArgumentError -> []
