@@ -147,7 +147,8 @@ defmodule Skillbook.Agent.ManyConversationsTest do
     ]
 
     # Two are used; after one is killed, the next one.
-    machines = for _ <- 0..(div(all, kills[:node]) + 1), do: start(options, scripts)
+    killed = div(all + div(kills[:node], 2), kills[:node])
+    machines = for _ <- 1..(killed + 2), do: start(options, scripts)
     {:ok, peers} = Agent.start_link(fn -> machines end)
     context = Map.put(context, :peers, peers)
     test = self()
