@@ -144,7 +144,7 @@ defmodule Skillbook.Agent.Journal do
           lease: lease
         })
 
-      case Runs.store(journal.book, first(journal), &Table.insert(&1, Map.merge(run, fields))) do
+      case Runs.store(journal.book, &Table.insert(&1, Map.merge(run, fields))) do
         :ok ->
           Runs.publish(journal.book, journal.ref)
           {:ok, %{state | journal: %{journal | holder: lease.holder}}}
@@ -172,7 +172,7 @@ defmodule Skillbook.Agent.Journal do
   def reply(%{journal: journal} = state, reply) do
     with {:ok, fields} <- fields(state, %{stage: :reply, reply: reply}),
          fields = Map.put(fields, :turns, state.turns),
-         :ok <- store(journal, &Table.put(&1, journal.ref, journal.holder, fields)) do
+         :ok <- Runs.store(journal.book, &Table.put(&1, journal.ref, journal.holder, fields)) do
       {:ok, %{state | journal: %{journal | known: nil}}}
     end
     |> named(journal)
@@ -198,12 +198,6 @@ defmodule Skillbook.Agent.Journal do
       {:error, _expected} -> {:error, :too_large}
     end
   end
-
-  defp store(journal, fun), do: Runs.store(journal.book, Runs.part(journal.ref), fun)
-
-  # The first write of a conversation's run looks at its other ones.
-  defp first(%{values: %{conversation: nil}} = journal), do: Runs.part(journal.ref)
-  defp first(%{values: %{conversation: conversation}}), do: {:conversation, conversation}
 
   # Calls
 
@@ -260,11 +254,7 @@ defmodule Skillbook.Agent.Journal do
   defp begin(%{ref: ref} = journal, place, %{name: name} = entry) do
     with false <- idempotent?(entry),
          {:error, error} <-
-           Runs.once(
-             journal.book,
-             Runs.part(ref),
-             &Table.begin(&1, ref, journal.holder, place, name)
-           ) do
+           Runs.once(journal.book, &Table.begin(&1, ref, journal.holder, place, name)) do
       if error == :lost,
         do: {:error, %RunError{kind: :lost, ref: ref}},
         else: {:error, %HandlerError{kind: :database, name: name, reason: error}}
@@ -289,7 +279,7 @@ defmodule Skillbook.Agent.Journal do
         fields: fields
       }
 
-      store(journal, &Table.finish_call(&1, journal.ref, journal.holder, place, row))
+      Runs.store(journal.book, &Table.finish_call(&1, journal.ref, journal.holder, place, row))
     end
 
     {:ran, answer}

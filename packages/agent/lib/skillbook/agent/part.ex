@@ -120,7 +120,7 @@ defmodule Skillbook.Agent.Part do
 
   @impl true
   def children(%{of_parts: %{durable: false}}), do: []
-  def children(book), do: [Runs.Server.writer_spec(book), {Runs.Server, book}]
+  def children(book), do: [{Runs.Server, book}]
 
   # Conversations and runs may be left of a time when the book stored them.
   @impl true

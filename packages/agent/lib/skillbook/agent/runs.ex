@@ -277,7 +277,7 @@ defmodule Skillbook.Agent.Runs do
 
   defp claim(book, ref, which) do
     with {:ok, lease} <- Server.enter(book, ref),
-         :ok <- once(book, :all, &Table.claim(&1, ref, lease, times(book), which)) do
+         :ok <- once(book, &Table.claim(&1, ref, lease, times(book), which)) do
       {:ok, lease.holder}
     else
       {:error, :running} ->
@@ -418,20 +418,14 @@ defmodule Skillbook.Agent.Runs do
   # Of the process of a run
 
   @doc false
-  # The part of a run's writes, for `store/3` and `once/3`.
-  @spec part(String.t()) :: term()
-  def part(ref), do: {:agent_run, ref}
-
-  @doc false
-  # Writes to a part of a book's database by a function, together with other runs, and again if
-  # the database fails: one that restarts is there again after a moment.
-  @spec store(Book.t(), term(), (SQL.t() -> written), pos_integer()) :: written
-        when written: :ok | {:error, term()}
-  def store(book, part, fun, attempts \\ @attempts) do
-    case once(book, part, fun) do
+  # Calls a function with the handle of a book's database, and again if the database fails: one
+  # that restarts is there again after a moment.
+  @spec store(Book.t(), (SQL.t() -> result), pos_integer()) :: result when result: term()
+  def store(book, fun, attempts \\ @attempts) do
+    case once(book, fun) do
       {:error, %SQL.Error{}} when attempts > 1 ->
         Process.sleep(@pause)
-        store(book, part, fun, attempts - 1)
+        store(book, fun, attempts - 1)
 
       result ->
         result
@@ -439,14 +433,8 @@ defmodule Skillbook.Agent.Runs do
   end
 
   @doc false
-  # The same, once.
-  @spec once(Book.t(), term(), (SQL.t() -> written)) :: written
-        when written: :ok | {:error, term()}
-  def once(book, part, fun), do: once(book, &Server.write(book.name, &1, part, fun))
-
-  @doc false
-  # Calls a function with the handle of a book's database. While the database restarts there is
-  # none, and its processes may end during a call.
+  # The same, once. While the database restarts there is no handle, and its processes may end
+  # during a call.
   @spec once(Book.t(), (SQL.t() -> result)) :: result when result: term()
   def once(book, fun) do
     fun.(Book.sql(book))
@@ -460,7 +448,7 @@ defmodule Skillbook.Agent.Runs do
   # Gives a run of the calling process back: `:stopping` with its book, `:gone` with its process.
   @spec release(Book.t(), String.t(), String.t(), :stopping | :gone) :: :ok
   def release(book, ref, holder, why) do
-    store(book, part(ref), &Table.release(&1, [holder], why))
+    store(book, &Table.release(&1, [holder], why))
     Server.leave(book, ref)
     Server.look(book)
   end
@@ -482,7 +470,7 @@ defmodule Skillbook.Agent.Runs do
 
   # The lease is renewed until it is stored.
   defp close(book, ref, fun) do
-    with {:error, reason} <- store(book, part(ref), fun) do
+    with {:error, reason} <- store(book, fun) do
       text = if is_exception(reason), do: Exception.message(reason), else: "it belongs to another"
       Logger.warning("the end of the durable run #{ref} was not stored: #{text}")
     end

@@ -17,30 +17,11 @@ defmodule Skillbook.Agent.Runs.Server do
   alias Skillbook.Agent.{Runs, State}
   alias Skillbook.Agent.Runs.Table
   alias Skillbook.Run.{Drain, Worker}
-  alias Skillbook.SQL.{Error, GroupCommit}
-  alias Skillbook.{Book, RunError, SQL}
+  alias Skillbook.{Book, RunError}
 
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
   defp name(book), do: Module.concat(book, AgentRuns)
-  defp writer(book), do: Module.concat(book, "AgentRuns.Write")
-
-  @doc "The process that commits the writes of journals together."
-  @spec writer_spec(Book.t()) :: Supervisor.child_spec()
-  def writer_spec(book) do
-    start = {GroupCommit, :start_link, [writer(book.name), fn _values -> :ok end]}
-    %{id: writer(book.name), start: start}
-  end
-
-  @doc "Runs a function that writes to one part, in a transaction."
-  @spec write(atom(), SQL.t(), term(), (SQL.t() -> :ok | {:error, reason})) ::
-          :ok | {:error, reason | Error.t()}
-        when reason: term()
-  def write(book, sql, part, fun) do
-    transaction = {[], fn sql, [] -> with :ok <- fun.(sql), do: {:ok, :ok} end}
-    [result] = GroupCommit.run(writer(book), sql, [transaction], [part])
-    with {:ok, :ok} <- result, do: :ok
-  end
 
   @doc """
   Notes that the calling process runs a run, and returns its lease; `:running` if another process

@@ -119,16 +119,16 @@ defmodule Skillbook.Agent.Runs.Table do
     earlier = "delete from skillbook_agent_calls where ref = $1 and turn < $2"
     values = [ref, holder, run.state, run.transcript, run.turns]
 
-    both(sql, ref, {update, values}, {earlier, [ref, run.turns]})
+    change(sql, ref, [{update, values}, {earlier, [ref, run.turns]}])
   end
 
-  # The statement that changes a run, and another one of its own, in one commit.
-  defp both(sql, ref, update, statement) do
+  # Writers of other runs do not wait for it. The first statement changes one row.
+  defp change(sql, ref, statements) do
     sql = SQL.of_parts(sql, [{:agent_run, ref}])
 
     outcome =
-      SQL.transaction(sql, [update, statement], fn _sql, [updated, _other] ->
-        with :ok <- one({:ok, updated}), do: {:ok, :ok}
+      SQL.transaction(sql, statements, fn _sql, [changed | _others] ->
+        with :ok <- one({:ok, changed}), do: {:ok, :ok}
       end)
 
     with {:ok, :ok} <- outcome, do: :ok
@@ -149,7 +149,7 @@ defmodule Skillbook.Agent.Runs.Table do
     select $1, $3, $4, $5 where #{@own}
     """
 
-    one(SQL.query(sql, insert, [ref, holder, turn, number, name]))
+    change(sql, ref, [{insert, [ref, holder, turn, number, name]}])
   end
 
   @doc "Stores the result of a call."
@@ -166,7 +166,7 @@ defmodule Skillbook.Agent.Runs.Table do
     text = if result.text != nil and byte_size(result.text) <= @max_text, do: result.text
     content = Values.storable(result.content)
     values = [result.status, content, text && Values.storable(text), result.fields]
-    one(SQL.query(sql, insert, [ref, holder, turn, number] ++ values))
+    change(sql, ref, [{insert, [ref, holder, turn, number] ++ values}])
   end
 
   @doc "The calls of a turn by their numbers."
@@ -214,7 +214,7 @@ defmodule Skillbook.Agent.Runs.Table do
 
     calls = "delete from skillbook_agent_calls where ref = $1"
 
-    both(sql, ref, {update, values}, {calls, [ref]})
+    change(sql, ref, [{update, values}, {calls, [ref]}])
   end
 
   @doc "Gives a run up, whose state stays, so that somebody may continue it."
@@ -227,7 +227,7 @@ defmodule Skillbook.Agent.Runs.Table do
     where ref = $1 and holder = $2 and status = 'running'
     """
 
-    one(SQL.query(sql, update, [ref, holder, now, Values.storable(reason)]))
+    change(sql, ref, [{update, [ref, holder, now, Values.storable(reason)]}])
   end
 
   @doc "Ends a run, whoever holds it; `:ended` if it has ended."
