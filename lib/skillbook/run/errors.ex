@@ -392,6 +392,7 @@ defmodule Skillbook.PolicyError do
     * `:json` - whether the caller made a tool call, so that the message shows one
     * `:writes` - whether the command has side effects; if not, its page has `approval: required`
     * `:timeout` - for `:ask_timeout`, in milliseconds
+    * `:by` - for `:denied`, who declined as of `Skillbook.deny/3`, or `nil` for the user
     * `:text` - for `:hook` its text; for `:denied` that of the decision, or `nil`; for `:waiting`
       the largest number; for `:unstorable` the reason, for the operator
 
@@ -423,10 +424,11 @@ defmodule Skillbook.PolicyError do
           json: boolean(),
           writes: boolean(),
           timeout: pos_integer() | nil,
+          by: String.t() | nil,
           text: String.t() | nil
         }
 
-  defexception [:kind, :name, :text, :timeout, dispatch: false, json: false, writes: true]
+  defexception [:kind, :name, :text, :timeout, :by, dispatch: false, json: false, writes: true]
 
   @impl true
   def message(%{name: name} = error), do: "`#{name}` was not run: #{why(error)}"
@@ -453,12 +455,12 @@ defmodule Skillbook.PolicyError do
   defp why(%{kind: :hook, text: text}), do: text
 
   defp why(%{kind: :denied, text: nil} = error) do
-    "#{asked(error)}, and the user declined. " <>
+    "#{asked(error)}, and #{error.by || "the user"} declined. " <>
       "Do not try again unless the user asks for it."
   end
 
   defp why(%{kind: :denied, text: text} = error) do
-    "#{asked(error)}, and the user declined: #{text}"
+    "#{asked(error)}, and #{error.by || "the user"} declined: #{text}"
   end
 
   defp why(%{kind: :unanswered} = error) do

@@ -44,6 +44,9 @@ defmodule Skillbook.Conversation do
   It outlasts a restart of its book, which ends its turn. With `:durable` it then goes on with
   the turn, and it tells of the calls that were decided meanwhile.
 
+  The result of a call that was decided elsewhere, as by `Skillbook.approve/3` on another node,
+  joins the conversation at its next turn.
+
   ## Events
 
   Subscribers receive `{:skillbook_conversation, id, event}`:
@@ -304,7 +307,9 @@ defmodule Skillbook.Conversation do
 
   defp waiting(state), do: state
 
-  # The calls that were decided without a message.
+  # A call may be decided without a message: by another node or process of the operating system.
+  defp look(state), do: Enum.reduce(decided(state), state, &decided(&2, &1))
+
   defp decided(%{pending: pending, book: book}) do
     for %{ref: ref, status: before} <- pending,
         {:ok, %{approval: approval}} <- [read(book, &Approval.Table.fetch(&1, book, ref))],
@@ -393,6 +398,8 @@ defmodule Skillbook.Conversation do
   def handle_call(:transcript, _from, state), do: {:reply, state.transcript, state}
 
   def handle_call(:info, _from, state) do
+    state = look(state)
+
     info = %{
       id: state.id,
       status: status(state),
@@ -451,7 +458,7 @@ defmodule Skillbook.Conversation do
   # Messages are missing, and the turn that ended with the book may go on. One that began since
   # has read all of it.
   def handle_info({:skillbook_started, book, _generation}, %{book: book} = state) do
-    state = Enum.reduce(decided(state), state, &decided(&2, &1))
+    state = look(state)
 
     if state.current == nil and not state.stopped,
       do: {:noreply, state, {:continue, :durable}},
@@ -503,6 +510,7 @@ defmodule Skillbook.Conversation do
   defp next(state), do: state
 
   defp start(state, %{turn: turn, what: what} = item) do
+    state = look(state)
     tell(state, {:started, turn, input(what)})
     server = self()
     %{book: book, save: save, run: run, transcript: transcript} = state

@@ -15,6 +15,8 @@ defmodule Skillbook.Transcript do
     * `:run` - the id under which calls of the conversation wait for approvals, or `nil`. A run
       that continues it goes on under this id, so that their results join the conversation as it
       is then
+    * `:waiting` - the references of the calls that wait for an approval, or whose results have
+      not joined the conversation yet. A run that continues it adds those that were decided
     * `:seen` - of a conversation from JSON, the entries and rights of the view that it was stored
       with, see `t:seen/0`; otherwise `nil`
     * `:prompted` - the names of the entries that its prompt and tools may tell of, a `MapSet`;
@@ -48,6 +50,7 @@ defmodule Skillbook.Transcript do
           tools: [Tool.t()] | nil,
           prompted: MapSet.t(String.t()) | :lost | nil,
           run: String.t() | nil,
+          waiting: [String.t()],
           seen: seen() | nil
         }
 
@@ -58,7 +61,8 @@ defmodule Skillbook.Transcript do
   @type seen :: %{rights: String.t(), entries: [String.t()] | nil}
 
   @enforce_keys [:profile]
-  defstruct [:profile, :leader, :view, :tools, :prompted, :run, :seen, messages: [], left_out: []]
+  defstruct [:profile, :leader, :view, :tools, :prompted, :run, :seen] ++
+              [messages: [], left_out: [], waiting: []]
 
   @version 3
   # The fields of messages that version 1 did not have.
@@ -66,8 +70,8 @@ defmodule Skillbook.Transcript do
   # An estimated token is at least such a part of a counted one.
   @least 5
   # The fields of the whole that the versions 1 and 2 did not have, and that only a conversation
-  # that was handed over has.
-  @new %{"run" => nil, "seen" => nil, "leader" => nil}
+  # has that was handed over, or in which calls wait.
+  @new %{"run" => nil, "seen" => nil, "leader" => nil, "waiting" => []}
   @kinds [:prompt, :context, :input, :preloaded, :reply, :report, :result, :news, :note, :summary]
 
   @doc "Returns an empty conversation of the profile with this id."
@@ -204,6 +208,7 @@ defmodule Skillbook.Transcript do
       seen: seen(transcript)
     }
     |> Map.merge(if transcript.leader, do: %{leader: transcript.leader}, else: %{})
+    |> Map.merge(if transcript.waiting != [], do: Map.take(transcript, [:waiting]), else: %{})
     |> JSON.encode()
   end
 
@@ -259,7 +264,8 @@ defmodule Skillbook.Transcript do
              left_out: &activations/2,
              run: &text_or_nil/2,
              seen: &seen/2,
-             leader: &text_or_nil/2
+             leader: &text_or_nil/2,
+             waiting: fn value, path -> list(value, path, &text/2) end
            ),
          do: {:ok, struct!(__MODULE__, Map.delete(fields, :version))}
   end

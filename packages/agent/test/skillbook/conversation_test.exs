@@ -140,7 +140,7 @@ defmodule Skillbook.ConversationTest do
   end
 
   test "calls that wait are decided in it", %{book: book} do
-    for {decide, text} <- [approve: "ok", deny: "the user declined"] do
+    for {decide, text} <- [approve: "ok", deny: "Bob declined"] do
       pid = start(book, [])
       Conversation.say(pid, "Remember tea")
       answer("```cmd\nmemory.save --content tea\n```")
@@ -204,10 +204,103 @@ defmodule Skillbook.ConversationTest do
     # Decided without a message, as by another node.
     :ok = :pg.leave(Skillbook.Subscribers, {book, :approvals}, pid)
     {:ok, _approval} = Skillbook.deny(book, milk, by: "Bob")
-    assert %{pending: [%{ref: ^milk}]} = Conversation.info(pid)
     send(pid, {:skillbook_started, book, 1})
     receives({:approval, %{ref: ^milk, status: :denied}})
     assert %{pending: []} = Conversation.info(pid)
+  end
+
+  defp results(messages, ref) do
+    for %{kind: :report, content: "The result of the call that waited for " <> text} <- messages,
+        String.starts_with?(text, ref),
+        do: text
+  end
+
+  test "calls that are decided elsewhere join it once, at its next turn", %{book: book} do
+    # In this process, in one that starts again, and in one that has the transcript as JSON.
+    for how <- [:same, :again, :json],
+        {decide, options, text} <- [
+          {:approve, [], "[1] memory.save --content tea\nok"},
+          {:deny, [reason: "no"], "Bob declined: no"},
+          {:approve, [resume: [model: Model.Function.new(fn _, _ -> "Saved." end)]], "\nok"},
+          {:expire, [], "expired on"}
+        ] do
+      pid = start(book, [])
+      # As of decisions on another node.
+      :ok = :pg.leave(Skillbook.Subscribers, {book, :changes}, pid)
+      Conversation.say(pid, "Remember tea")
+      answer("```cmd\nmemory.save --content tea\nmemory.save --content milk\n```")
+      answer("It waits.")
+      receives({:ended, _turn, {:ok, %{pending: [%{ref: ref}, %{ref: other}]}}})
+
+      if decide == :expire do
+        options = [now: DateTime.add(DateTime.utc_now(), 40, :day)]
+        {:ok, []} = Skillbook.approvals(book, options)
+      else
+        {:ok, _} = apply(Skillbook, decide, [book, ref, [by: "Bob"] ++ options])
+      end
+
+      left = if decide == :expire, do: [], else: [other]
+      assert left == for(approval <- Conversation.info(pid).pending, do: approval.ref)
+      receives({:approval, %{ref: ^ref}})
+
+      pid =
+        if how == :same do
+          pid
+        else
+          transcript = Conversation.transcript(pid)
+          {:ok, read} = transcript |> Transcript.to_json() |> Transcript.from_json()
+          :ok = stop_supervised({Conversation, "c-1"})
+          start(book, transcript: if(how == :json, do: read, else: transcript))
+        end
+
+      assert left == for(approval <- Conversation.info(pid).pending, do: approval.ref)
+      Conversation.say(pid, "Is it done?")
+      assert answer("Yes.") =~ ~r/#{ref}.*#{Regex.escape(text)}.*Is it done\?$/s
+      receives({:ended, _turn, {:ok, %{text: "Yes."}}})
+
+      if left != [] do
+        {:ok, _turn} = Conversation.approve(pid, other, by: "Bob")
+        answer("Both.")
+        receives({:ended, _turn, {:ok, %{run: %{text: "Both."}}}})
+      end
+
+      Conversation.say(pid, "And now?")
+      answer("All is done.")
+      receives({:ended, _turn, {:ok, %{text: "All is done.", transcript: transcript}}})
+      assert transcript.waiting == []
+      for ref <- [ref, other], do: assert([_once] = results(transcript.messages, ref))
+      :ok = stop_supervised({Conversation, "c-1"})
+    end
+  end
+
+  test "a turn that is stopped loses no result", %{book: book} do
+    pid = start(book, [])
+    Conversation.say(pid, "Remember tea")
+    answer("```cmd\nmemory.save --content tea\n```")
+    answer("It waits.")
+    receives({:ended, _turn, {:ok, %{pending: [%{ref: ref}]}}})
+    {:ok, _} = Skillbook.approve(book, ref, by: "Bob")
+    Conversation.say(pid, "Stop")
+    assert_receive {:asked, _model, _input}
+    :ok = Conversation.stop(pid)
+    :ok = Conversation.continue(pid)
+    Conversation.say(pid, "Now?")
+    assert answer("Yes.") =~ ref
+    receives({:ended, _turn, {:ok, %{text: "Yes.", transcript: transcript}}})
+    assert [_once] = results(transcript.messages, ref)
+  end
+
+  test "a transcript asks for no call of another profile", %{book: book} do
+    pid = start(book, [])
+    Conversation.say(pid, "Remember tea")
+    answer("```cmd\nmemory.save --content secret\n```")
+    answer("It waits.")
+    receives({:ended, _turn, {:ok, %{pending: [%{ref: ref}]}}})
+    {:ok, _} = Skillbook.approve(book, ref, by: "Bob")
+    model = Model.Function.new(fn messages, _ -> List.last(messages).content end)
+    transcript = %{Transcript.new("eve") | waiting: [ref]}
+    options = [model: model, transcript: transcript, profile: Skillbook.Profile.new!(id: "eve")]
+    assert {:ok, %{text: "Hi"}} = Skillbook.Agent.run(book, "Hi", options)
   end
 
   test "calls that wait are known to the process that goes on", %{book: book} do

@@ -284,9 +284,10 @@ defmodule Skillbook.TranscriptTest do
            "the transcript's seen.entries[0]: expected text, got: 1"},
           {["profile"], 1, "the transcript's profile: expected text, got: 1"},
           {["leader"], 1, "the transcript's leader: expected text, got: 1"},
+          {["waiting"], [1], "the transcript's waiting[0]: expected text, got: 1"},
           {["extra"], 1,
            "the transcript: expected the fields version, profile, messages, left_out, run, " <>
-             "seen, leader, got: also \"extra\""},
+             "seen, leader, waiting, got: also \"extra\""},
           {["messages"], %{}, "the transcript's messages: expected a list, got: %{}"},
           {["left_out"], [1], "the transcript's left_out[0]: expected an object, got: 1"},
           {message.(0), "a", "the transcript's messages[0]: expected an object, got: \"a\""},

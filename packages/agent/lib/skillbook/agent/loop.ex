@@ -81,6 +81,7 @@ defmodule Skillbook.Agent.Loop do
   defp take(state, input) do
     state
     |> Conversation.resume(input)
+    |> join_decided()
     |> State.add_message(:input, input)
     |> add_instruction()
     |> guarded(fn state ->
@@ -121,16 +122,34 @@ defmodule Skillbook.Agent.Loop do
     span(state, "", fn state ->
       state
       |> Conversation.resume("")
-      |> Commands.note_results([result], [])
-      |> Leader.note([result])
-      |> Commands.add_report(
-        %Report{results: [result]},
-        "The result of the call that waited for #{ref}:\n\n"
-      )
+      |> waits_no_more(ref)
+      |> join_decided()
+      |> join(ref, result)
       |> guarded(fn state ->
         journalled(state, &Journal.open(&1, :turn, result.command || ""), &next/1)
       end)
     end)
+  end
+
+  # Calls that were decided elsewhere: by another process, or without this conversation.
+  defp join_decided(%{transcript: %{waiting: waiting, profile: profile}} = state) do
+    state.book
+    |> Approval.SuspendedRun.decided(profile, waiting)
+    |> Enum.reduce(state, fn {ref, result}, state ->
+      state = waits_no_more(state, ref)
+      if result, do: join(state, ref, result), else: state
+    end)
+  end
+
+  defp waits_no_more(state, ref), do: update_in(state.transcript.waiting, &List.delete(&1, ref))
+
+  defp join(state, ref, result) do
+    introduction = "The result of the call that waited for #{ref}:\n\n"
+
+    state
+    |> Commands.note_results([result], [])
+    |> Leader.note([result])
+    |> Commands.add_report(%Report{results: [result]}, introduction)
   end
 
   @doc """
@@ -461,7 +480,8 @@ defmodule Skillbook.Agent.Loop do
   # The model is asked once more, to tell the user that the call waits. The conversation is stored
   # before, since it may be approved at any time.
   defp next(%{pending: [_ | _] = pending} = state) do
-    state = put_in(state.transcript.run, state.id)
+    waiting = Enum.uniq(state.transcript.waiting ++ Enum.map(pending, & &1.ref))
+    state = %{state | transcript: %{state.transcript | run: state.id, waiting: waiting}}
     pending = Approval.SuspendedRun.store(state.book, pending, state.id, state.transcript)
     guarded(%{state | pending: pending, closing: true}, &turn_as(&1, Leader.profile(&1)))
   end

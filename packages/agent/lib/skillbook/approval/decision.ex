@@ -15,7 +15,7 @@ defmodule Skillbook.Approval.Decision do
   alias Skillbook.Support.{Operation, Options}
   alias Skillbook.Agent.{Prose, State}
 
-  alias Skillbook.{ApprovalError, Book, OptionError, PolicyError, Profile, Result, SQL, View}
+  alias Skillbook.{ApprovalError, Book, OptionError, Profile, Result, SQL, View}
 
   @default_limit 100
   @max_limit 1_000
@@ -177,8 +177,7 @@ defmodule Skillbook.Approval.Decision do
          :ok <- taken(denied, book, sql, ref),
          {:ok, %{approval: approval}} <- fetch(sql, name, ref) do
       Notice.send(approval)
-      error = %PolicyError{kind: :denied, name: approval.name, text: options[:reason]}
-      result = %{Result.error(error) | name: approval.name, command: approval.command}
+      result = SuspendedRun.result(approval)
       {:ok, %{approval | run: SuspendedRun.resume(conversation, approval, result)}}
     end
   end
@@ -203,7 +202,7 @@ defmodule Skillbook.Approval.Decision do
          {:ok, row} <- fetch(sql, name, ref) do
       if row.approval.status == :pending,
         do: {:ok, book, sql, row},
-        else: {:error, decided(row.approval)}
+        else: {:error, ApprovalError.decided(row.approval)}
     end
   end
 
@@ -232,18 +231,6 @@ defmodule Skillbook.Approval.Decision do
   defp fetch(sql, name, ref) do
     with {:error, :unknown} <- Table.fetch(sql, name, ref),
          do: {:error, %ApprovalError{kind: :unknown, ref: ref}}
-  end
-
-  defp decided(%Approval{} = approval) do
-    %ApprovalError{
-      kind: :decided,
-      ref: approval.ref,
-      name: approval.name,
-      profile: approval.profile,
-      status: approval.status,
-      by: approval.by,
-      at: approval.decided_at || approval.expires_at
-    }
   end
 
   # The rights are those of now.
@@ -289,7 +276,7 @@ defmodule Skillbook.Approval.Decision do
   defp taken({:error, :taken}, book, sql, ref) do
     with {:ok, %{approval: approval}} <- fetch(sql, book.name, ref) do
       expired = if approval.status == :pending, do: %{approval | status: :expired}, else: approval
-      {:error, decided(expired)}
+      {:error, ApprovalError.decided(expired)}
     end
   end
 

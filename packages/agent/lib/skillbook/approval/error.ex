@@ -59,6 +59,20 @@ defmodule Skillbook.ApprovalError do
   def new(kind, approval),
     do: struct!(%__MODULE__{kind: kind}, Map.take(approval, [:ref, :name, :profile]))
 
+  @doc false
+  # For an approval that does not wait any more.
+  @spec decided(Skillbook.Approval.t()) :: t()
+  def decided(approval) do
+    error = new(:decided, approval)
+
+    %{
+      error
+      | status: approval.status,
+        by: approval.by,
+        at: approval.decided_at || approval.expires_at
+    }
+  end
+
   @impl true
   def message(%{kind: :store}) do
     "expected a book with a database, which stores approvals; set the option `store`, for " <>

@@ -8,8 +8,8 @@ defmodule Skillbook.Approval.SuspendedRun do
   alias Skillbook.Agent.{Loop, Settings, State}
   alias Skillbook.Approval
   alias Skillbook.Approval.{Notice, Table}
-  alias Skillbook.{AgentError, ApprovalError, Book, OptionError, Profile, Result}
-  alias Skillbook.{Transcript, View}
+  alias Skillbook.{AgentError, ApprovalError, Book, OptionError, PolicyError, Profile, Result}
+  alias Skillbook.{SQL, Transcript, View}
 
   @enforce_keys [:book, :sql, :profile, :run, :options]
   defstruct @enforce_keys
@@ -58,6 +58,49 @@ defmodule Skillbook.Approval.SuspendedRun do
       log(Table.renew_transcript(sql, run, Transcript.to_json(transcript)), [run])
     end)
   end
+
+  @doc """
+  The results of those of a profile's calls that wait no more; `nil` for one that is unknown, as
+  those are that were decided long ago.
+  """
+  @spec decided(atom(), String.t(), [String.t()]) :: [{String.t(), Result.t() | nil}]
+  def decided(_name, _profile, []), do: []
+
+  def decided(name, profile, refs) do
+    with_sql(name, [], fn sql ->
+      sweep(sql, Book.fetch!(name))
+
+      Enum.flat_map(refs, fn ref ->
+        case Table.fetch(sql, name, ref) do
+          {:ok, %{approval: %{status: status}}} when status in [:pending, :running] -> []
+          {:ok, %{approval: %{profile: ^profile} = approval}} -> [{ref, result(approval)}]
+          {:error, %SQL.Error{}} -> []
+          _unknown -> [{ref, nil}]
+        end
+      end)
+    end)
+  end
+
+  # Calls whose time is over wait no more.
+  defp sweep(sql, book) do
+    with {:ok, over} <-
+           Table.sweep(sql, book.name, Book.now(book), book.of_parts.approvals[:lease]),
+         do: Enum.each(over, &Notice.send/1)
+  end
+
+  @doc "The result of a call that was decided, for its conversation."
+  @spec result(Approval.t()) :: Result.t()
+  def result(%Approval{result: %Result{} = result}), do: result
+
+  def result(%Approval{status: :denied, name: name, by: by, reason: reason} = approval) do
+    error = %PolicyError{kind: :denied, name: name, writes: false, by: by, text: reason}
+    error_result(approval, error)
+  end
+
+  def result(approval), do: error_result(approval, ApprovalError.decided(approval))
+
+  defp error_result(%{name: name, command: command}, error),
+    do: %{Result.error(error) | name: name, command: command}
 
   # The book may have stopped, and its database may have ended.
   defp with_sql(name, otherwise, fun) do

@@ -129,7 +129,7 @@ defmodule Skillbook.Approval.ConversationTest do
 
     assert report =~
              "The result of the call that waited for #{approval.ref}:\n\n[1] x.send --to a\n" <>
-               "error\n  `x.send` was not run: it changes something, and the user declined: " <>
+               "error\n  `x.send` was not run: it needs an approval, and Bob declined: " <>
                "Not today."
   end
 
@@ -514,7 +514,7 @@ defmodule Skillbook.Approval.ConversationTest do
       options = [by: "Bob", reason: "No.", resume: resume]
       {:ok, %{run: run}} = Skillbook.deny(book, approval.ref, options)
       report = Enum.at(run.transcript.messages, -2)
-      assert report.content =~ ~r/x.send\nerror\n.* the user declined: No./
+      assert report.content =~ ~r/x.send\nerror\n.* Bob declined: No./
       assert run.text == "Then not."
     end
 

@@ -167,18 +167,12 @@ defmodule Skillbook.Web.Page.Chats do
   def decide(caller, chat, ref, decide) do
     run(caller, chat, fn _view, options ->
       case decide.(options) do
-        {:ok, %{run: %Agent.Result{} = result}} -> {:ok, waiting(result, chat.pending -- [ref])}
+        {:ok, %{run: %Agent.Result{} = result}} -> {:ok, result}
         {:ok, _without_agent} -> {:decided, ref}
         {:error, error} -> {:error, error}
       end
     end)
   end
-
-  # Other calls of the reply may still wait.
-  defp waiting(result, []), do: result
-
-  defp waiting(result, refs),
-    do: %{result | pending: result.pending ++ Enum.map(refs, &%{ref: &1})}
 
   @doc "Stops the answer that is awaited."
   @spec stop(Caller.t(), chat()) :: :ok
@@ -248,8 +242,8 @@ defmodule Skillbook.Web.Page.Chats do
 
   defp ended(chat, {:ok, %Agent.Result{} = result}) do
     chat = with_transcript(chat, result.transcript)
-    refs = result.pending |> Enum.map(& &1.ref) |> Enum.uniq()
-    %{chat | status: result.status, pending: refs, usage: result.usage, input: nil}
+    pending = result.transcript.waiting
+    %{chat | status: result.status, pending: pending, usage: result.usage, input: nil}
   end
 
   defp ended(chat, {:error, %AgentError{result: result} = error}),

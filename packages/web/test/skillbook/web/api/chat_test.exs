@@ -207,6 +207,36 @@ defmodule Skillbook.Web.API.ChatTest do
     assert text == "this book has no model; give it the option agent: [model: …]"
   end
 
+  test "a call that is decided elsewhere joins the conversation once", %{tmp_dir: folder} do
+    name = start(folder)
+    web = Requests.web(name, serve: @serve)
+
+    for {decide, text} <- [approve: "cup.pay\nok", deny: "Bob declined"] do
+      waiting = chunks(post(web, body("Pay", "#{decide}")))
+      [%{"data" => %{"ref" => ref}}] = of_type(waiting, "data-approval")
+      {:ok, _approval} = apply(Skillbook, decide, [name, ref, [by: "Bob"]])
+
+      for more <- ["Is it paid?", "Sure?"] do
+        chunks = chunks(post(web, body(more, "#{decide}")))
+        assert [%{"messageMetadata" => %{"pending" => []}}] = of_type(chunks, "finish")
+      end
+
+      # The model repeats what it reads.
+      asked = for %{role: :user, content: text} <- List.last(flush()), do: text
+      asked = Enum.join(asked, "\n")
+      assert [_before, after_it] = String.split(asked, "The result of the call that waited for ")
+      assert String.starts_with?(after_it, ref) and after_it =~ text
+    end
+  end
+
+  defp flush do
+    receive do
+      {:asked, _pid, messages} -> [messages | flush()]
+    after
+      0 -> []
+    end
+  end
+
   defp of_type(chunks, type), do: Enum.filter(chunks, &(&1["type"] == type))
 
   test "a client that goes away ends the answer", %{tmp_dir: folder} do
