@@ -111,7 +111,9 @@ defmodule Skillbook.Hook do
   ]
 
   @timeout 5_000
+  # For the model, and for the user where no model is asked.
   @refused "A check of the application failed, so this was not done. Tell the user."
+  @unanswered "I cannot answer: a check of the application failed. Please try again later."
   @withheld "(A check of the application failed, so this text is withheld.)"
 
   @doc false
@@ -167,22 +169,26 @@ defmodule Skillbook.Hook do
         {:cont, value} ->
           if value?(key, value),
             do: {:cont, {how, Map.put(event, key, value)}},
-            else: refused(bad(hook, callback, {:cont, value}), {how, event})
+            else: refused(bad(hook, callback, {:cont, value}), callback, {how, event})
 
         {:refuse, text} when is_binary(text) ->
           {:halt, {:refuse, text}}
 
         {:failed, _how} = failed ->
-          refused(failed, {how, event})
+          refused(failed, callback, {how, event})
 
         other ->
-          refused(bad(hook, callback, other), {how, event})
+          refused(bad(hook, callback, other), callback, {how, event})
       end
     end)
   end
 
-  defp refused({:failed, :ignore}, before), do: {:cont, before}
-  defp refused({:failed, :refuse}, _before), do: {:halt, {:refuse, @refused}}
+  defp refused({:failed, :ignore}, _callback, before), do: {:cont, before}
+
+  defp refused({:failed, :refuse}, callback, _before) do
+    text = if callback == :before_command, do: @refused, else: @unanswered
+    {:halt, {:refuse, text}}
+  end
 
   @doc false
   # The same after something, whose text hooks may change.

@@ -13,6 +13,7 @@ defmodule Skillbook.HookTest do
 
   @moduletag :tmp_dir
   @failed "A check of the application failed, so this was not done. Tell the user."
+  @unanswered "I cannot answer: a check of the application failed. Please try again later."
   @withheld "(A check of the application failed, so this text is withheld.)"
 
   # Answers with the function of a callback in its options, or tells the test and goes on.
@@ -132,7 +133,7 @@ defmodule Skillbook.HookTest do
 
     stop = fn event -> if event.turn > 1, do: {:refuse, "Enough."}, else: :cont end
     book = start(folder, [{Any, before_model: stop}])
-    assert %{status: :refused, text: "Enough.", turns: 2} = run(book, [cmd("x.list")])
+    assert %{status: :refused, text: "Enough.", turns: 1} = run(book, [cmd("x.list")])
   end
 
   test "a reply is checked before anybody reads it, and before its commands run", context do
@@ -248,7 +249,7 @@ defmodule Skillbook.HookTest do
                 {:ignore, :after_command} -> "flags: %{}"
                 {:ignore, _} -> "Hi."
                 {_, :before_command} -> "`x.list` was not run: " <> @failed
-                {_, callback} when callback in [:before_turn, :before_model] -> @failed
+                {_, callback} when callback in [:before_turn, :before_model] -> @unanswered
                 _ -> @withheld
               end
 

@@ -316,9 +316,19 @@ defmodule Skillbook.Agent.Loop do
   end
 
   defp call_model(state) do
-    Budget.use_turn(state.budget)
-    State.emit(state, {:turn, state.turns})
-    messages = Conversation.for_model(state)
+    case ModelCall.check(state, Conversation.for_model(state)) do
+      {:ok, messages} ->
+        Budget.use_turn(state.budget)
+        State.emit(state, {:turn, state.turns})
+        call_model(state, messages)
+
+      # The model was not called.
+      {:refused, text} ->
+        refused(%{state | turns: state.turns - if(state.halved, do: 0, else: 1)}, text)
+    end
+  end
+
+  defp call_model(state, messages) do
     before = state.transcript
 
     case ModelCall.chat(state, messages) do
@@ -333,9 +343,6 @@ defmodule Skillbook.Agent.Loop do
           reply = Map.put(reply, :added, calls != [] or String.trim(answer.text) != "")
           journalled(state, &Journal.reply(&1, reply), &handle_reply(&1, answer, calls), before)
         end)
-
-      {:refused, text} ->
-        refused(state, text)
 
       {:error, %{kind: :too_long, text: ""} = error} when not state.halved ->
         halve(state, error)

@@ -3,22 +3,20 @@ defmodule Skillbook.Agent.ModelCall do
   # Calls the model once per turn: streams its reply as events, reports retries, sends the tools
   # or the grammar, and counts tokens.
 
-  alias Skillbook.Agent.{Continuation, Prices, State}
+  alias Skillbook.Agent.{Calls, Continuation, Prices, State}
   alias Skillbook.{Extractor, Grammar, Hook, Model, Telemetry, Tools, Transcript}
 
-  @doc "Sends the messages to the model; `{:refused, text}` if a hook refuses them."
+  @doc "Sends the messages to the model."
   def chat(state, messages) do
-    with {:ok, messages} <- check(state, messages) do
-      Telemetry.span([:skillbook, :model], metadata(state), fn ->
-        case stream(state, messages) do
-          {:ok, answer} = ok -> {:stop, ok, told(state, answer)}
-          {:error, error} = failed -> {:exception, failed, %{kind: error.kind}}
-        end
-      end)
-    end
+    Telemetry.span([:skillbook, :model], metadata(state), fn ->
+      case stream(state, messages) do
+        {:ok, answer} = ok -> {:stop, ok, told(state, answer, messages)}
+        {:error, error} = failed -> {:exception, failed, %{kind: error.kind}}
+      end
+    end)
   end
 
-  @doc "The messages as hooks let them pass."
+  @doc "The messages as hooks let them pass; `{:refused, text}` if one refuses them."
   @spec check(State.t(), [Model.message()]) ::
           {:ok, [Model.message()]} | {:refused, String.t()}
   def check(state, messages) do
@@ -39,9 +37,12 @@ defmodule Skillbook.Agent.ModelCall do
     |> Map.merge(Model.describe(state.model))
   end
 
-  defp told(state, answer) do
+  # The cost is that of the run, by the same estimate if the model does not count tokens.
+  defp told(state, answer, messages) do
     by = answer[:model]
-    cost = answer.usage && Prices.cost(state.prices, state.model, by, answer.usage)
+    calls = fn -> for {call, _name} <- Calls.read(state, answer.tool_calls), do: call end
+    usage = answer.usage || estimate(state, messages, answer.text, calls.())
+    cost = Prices.cost(state.prices, state.model, by, usage)
 
     answer
     |> Map.take([:finish_reason, :usage])

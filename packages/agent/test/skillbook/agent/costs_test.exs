@@ -216,6 +216,28 @@ defmodule Skillbook.Agent.CostsTest do
     end
   end
 
+  test "of a call are those of its run, also of a model that counts no tokens" do
+    book = start([])
+    test = self()
+    id = "costs #{inspect(book)}"
+
+    handler = fn _event, _measurements, metadata, _config ->
+      if metadata.book == book, do: send(test, {:cost, metadata.usage, metadata.cost})
+    end
+
+    :ok = :telemetry.attach_many(id, [[:skillbook, :model, :stop]], handler, nil)
+    gpt = Model.Function.new(fn _messages, _options -> %{text: "Hi.", model: "gpt-5"} end)
+
+    for {model, usage?} <- [{model(["Hi."]), true}, {gpt, false}] do
+      %{cost: cost} = run(book, model)
+      assert cost > 0
+      assert_receive {:cost, usage, ^cost}
+      assert is_map(usage) == usage?
+    end
+
+    :telemetry.detach(id)
+  end
+
   test "are reported by skill, profile and time", %{tmp_dir: folder} do
     prose = "---\nname: workflows.review\ndescription: Review\n---\n\nReview the week.\n"
     write(folder, %{"workflows/review.md" => prose})
