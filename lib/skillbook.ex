@@ -710,7 +710,7 @@ defmodule Skillbook do
           {:ok, Skillbook.Usage.t()}
           | {:error, OptionError.t() | Skillbook.SQL.Error.t()}
   def usage(view_or_book, options \\ []) do
-    {view, options} = View.from(view_or_book, options, "Skillbook.usage/2")
+    {view, options} = Skillbook.Usage.from(view_or_book, options, "Skillbook.usage/2")
     Skillbook.Usage.report(view, options)
   end
 

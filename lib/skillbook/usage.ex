@@ -33,8 +33,8 @@ defmodule Skillbook.Usage do
   ## Access
 
   A report contains only names that its view sees now. A profile with all grants and all skills
-  sees the counts of all profiles. Any other profile sees its own, unless trusted code passes
-  `profiles: :all`.
+  sees the counts of all profiles, and so does the name of a book without `:profile`. Any other
+  profile sees its own, unless trusted code passes `profiles: :all`.
   """
 
   alias Skillbook.Book.Cache
@@ -126,7 +126,7 @@ defmodule Skillbook.Usage do
   @spec report(Skillbook.view_or_book(), Skillbook.options()) ::
           {:ok, t()} | {:error, OptionError.t() | SQL.Error.t()}
   def report(view_or_book, options \\ []) do
-    {view, options} = View.from(view_or_book, options, "Skillbook.Usage.report/2")
+    {view, options} = from(view_or_book, options, "Skillbook.Usage.report/2")
     book = Book.of!(view)
 
     with :ok <- Options.validate(options, "a report of usage", pages() ++ schema()),
@@ -157,7 +157,7 @@ defmodule Skillbook.Usage do
           {:ok, %{rows: [cost()], total: cost(), since: DateTime.t(), until: DateTime.t()}}
           | {:error, OptionError.t() | SQL.Error.t()}
   def costs(view_or_book, options \\ []) do
-    {view, options} = View.from(view_or_book, options, "Skillbook.Usage.costs/2")
+    {view, options} = from(view_or_book, options, "Skillbook.Usage.costs/2")
     book = Book.of!(view)
     schema = Keyword.drop(schema(), [:names])
     groups = ":name, :profile, :tenant or :time, or a list of them"
@@ -174,6 +174,19 @@ defmodule Skillbook.Usage do
       grouped = if time?(by), do: Enum.sort_by(grouped, & &1.key), else: dearest(grouped)
       {:ok, %{rows: grouped, total: cost({nil, rows}), since: since, until: until}}
     end
+  end
+
+  @doc false
+  # A book without a profile means everybody, as in `Skillbook.approvals/2`.
+  @spec from(Skillbook.view_or_book(), Skillbook.options(), String.t()) :: {View.t(), keyword()}
+  def from(view_or_book, options, function) do
+    named? = view_or_book not in [nil, true, false] and is_atom(view_or_book)
+    named? = named? and Options.options?(options)
+    options = if named?, do: Options.keywords(options), else: options
+
+    if named? and not Keyword.has_key?(options, :profile),
+      do: View.from(View.all(view_or_book), options, function),
+      else: View.from(view_or_book, options, function)
   end
 
   defp dearest(rows), do: Enum.sort_by(rows, &{-&1.cost, -&1.prompt_tokens, &1.key})

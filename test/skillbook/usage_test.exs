@@ -8,7 +8,7 @@ defmodule Skillbook.UsageTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.Usage.{Counter, Writer}
-  alias Skillbook.{SQL, Usage, View}
+  alias Skillbook.{OptionError, SQL, Usage, View}
 
   @moduletag :tmp_dir
   @moduletag :capture_log
@@ -197,6 +197,20 @@ defmodule Skillbook.UsageTest do
 
       {:ok, report} = Skillbook.usage(ann, profiles: :all)
       assert report.total.count == 2
+
+      # The name of a book means everybody.
+      for {options, expected} <- [
+            {[], 3},
+            {[profiles: :all], 3},
+            {%{profiles: :all}, 3},
+            {[profile: "ann"], 1},
+            {[profile: "ann", profiles: :all], 2}
+          ] do
+        {:ok, report} = Skillbook.usage(book, options)
+        assert {options, report.total.count} == {options, expected}
+      end
+
+      assert {:error, %OptionError{option: :profil}} = Skillbook.usage(book, profil: "ann")
     end
 
     test "leaves out names that are hidden or deleted", context do

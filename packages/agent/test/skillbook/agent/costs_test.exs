@@ -268,7 +268,8 @@ defmodule Skillbook.Agent.CostsTest do
            ]
 
     assert %{key: nil, prompt_tokens: 3_000, cost: 0.01215} = costs.total
-    {:ok, costs} = Usage.costs(all, by: :profile)
+    assert Usage.costs(book) |> elem(1) |> Map.get(:rows) == costs.rows
+    {:ok, costs} = Usage.costs(book, by: :profile)
     assert for(row <- costs.rows, do: row.key) == ["bob", "eve", "ann"]
     {:ok, costs} = Usage.costs(all, by: :tenant)
     assert for(row <- costs.rows, do: {row.key, row.prompt_tokens}) == [{"a", 2_000}, {"", 1_000}]
