@@ -209,9 +209,6 @@ defmodule Skillbook.ReturnedError do
     end
   end
 
-  defp lines({tag, reason}, path, depth) when is_atom(tag) and tag != nil,
-    do: lines(reason, [tag | path], depth + 1)
-
   defp lines(reason, path, _depth), do: [line(path, scalar(reason))]
 
   defp pairs(pairs, path, depth),
