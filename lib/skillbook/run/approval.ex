@@ -47,6 +47,8 @@ defmodule Skillbook.Approval do
     * `:finished_at` - when its run ended, or `nil`
     * `:result` - the `Skillbook.Result` of the run, or `nil`. A stored one has the `:status` and
       the first 10,000 characters of the `:content`
+    * `:conversation` - the `:run` of the `Skillbook.Transcript` in which it was called, once that
+      is stored; or `nil`
     * `:resumable` - whether it has a conversation that can go on with the result
     * `:run` - after `resume:`, the `Skillbook.Agent.Result` of the conversation; otherwise `nil`
   """
@@ -70,6 +72,7 @@ defmodule Skillbook.Approval do
           reason: String.t() | nil,
           finished_at: DateTime.t() | nil,
           result: Skillbook.Result.t() | nil,
+          conversation: String.t() | nil,
           resumable: boolean(),
           run: Skillbook.Agent.Result.t() | nil
         }
@@ -92,6 +95,7 @@ defmodule Skillbook.Approval do
     :result,
     :run,
     :tenant,
+    :conversation,
     resumable: false
   ]
 

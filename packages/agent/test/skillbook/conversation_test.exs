@@ -226,7 +226,7 @@ defmodule Skillbook.ConversationTest do
         ] do
       pid = start(book, [])
       # As of decisions on another node.
-      :ok = :pg.leave(Skillbook.Subscribers, {book, :changes}, pid)
+      :ok = :pg.leave(Skillbook.Subscribers, {book, :approvals}, pid)
       Conversation.say(pid, "Remember tea")
       answer("```cmd\nmemory.save --content tea\nmemory.save --content milk\n```")
       answer("It waits.")

@@ -24,7 +24,10 @@ defmodule Skillbook.Approval.Decision do
   # How often the result is stored again if the database fails.
   @attempts 5
 
-  @fields [text: ~w(ref book profile name command status)a, text?: ~w(tenant by reason)a] ++
+  @fields [
+            text: ~w(ref book profile name command status)a,
+            text?: ~w(tenant by reason conversation)a
+          ] ++
             [time: ~w(asked_at expires_at)a, time?: ~w(decided_at finished_at)a] ++
             [map: [:flags], boolean: [:resumable]] ++
             [object?: [result: [text: ~w(status content)a], run: [text: ~w(status text)a]]]

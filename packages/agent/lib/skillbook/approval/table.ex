@@ -350,6 +350,7 @@ defmodule Skillbook.Approval.Table do
       reason: reason,
       finished_at: Values.time(finished),
       result: result(result_status, result, skill, words["command"]),
+      conversation: run,
       resumable: resumable == 1
     }
 

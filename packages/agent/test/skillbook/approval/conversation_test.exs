@@ -199,10 +199,11 @@ defmodule Skillbook.Approval.ConversationTest do
   test "whether it can go on is the same everywhere", %{book: book} do
     :ok = Skillbook.subscribe(book)
 
-    {:ok, %{pending: [approval]}} =
+    {:ok, %{pending: [approval], transcript: %{run: conversation}}} =
       Agent.run(book, "Go.", model: model([cmd("x.send --to a")]), profile: "ann")
 
     assert approval.resumable
+    assert {approval.conversation, is_binary(conversation)} == {conversation, true}
     assert {:ok, [^approval]} = Skillbook.approvals(book)
     assert {:ok, [^approval]} = Skillbook.approvals(Skillbook.view(book, "ann"))
     # The call is there before the conversation is stored.
