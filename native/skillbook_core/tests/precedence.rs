@@ -12,6 +12,7 @@ use skillbook_core::catalog::entry::Entry;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::glob::Globs;
 use skillbook_core::source::{Source, SourceKind, Trust};
+use skillbook_core::tenant::Tenant;
 use skillbook_core::view::{CachedCatalog, View};
 
 /// `/SOURCE/FILE`, a name, and more lines of frontmatter.
@@ -432,6 +433,30 @@ fn diagnostics_of_unused_entries() {
     assert_eq!(told(&[]), [&always[..], &[refused.to_owned()]].concat());
     let twice = "/store/3.md: `post`: another record has this name too, and is used".to_owned();
     assert_eq!(told(&["red"]), [&always[..], &[twice, refused.to_owned()]].concat());
+}
+
+#[test]
+fn entries_of_two_tenants_do_not_disturb_each_other() {
+    let one = |name: &str| Tenant::One(name.into());
+    let told = |tenants: [Tenant; 2]| -> Vec<&'static str> {
+        let source = |(name, tenant): (&str, Tenant)| {
+            let source = Source { name: name.into(), tenant, ..Source::default() };
+            source_of(source, &[("digest.md", &doc("digest", "", "Text"))])
+        };
+        let assembled = ["a", "b"].into_iter().zip(tenants).map(source).collect();
+        let catalog = common::cached(Catalog::build(1, assembled));
+        let none = std::iter::empty();
+        let view = common::of_tenant(&catalog, &Tenant::All, "p", &[], none);
+        view.diagnostics().map(|found| found.code.as_str()).collect()
+    };
+    for (tenants, expected) in [
+        ([one("acme"), one("globex")], &[][..]),
+        ([one("acme"), one("acme")], &["shadowed"]),
+        ([Tenant::Common, one("acme")], &["shadowed"]),
+        ([Tenant::Common, Tenant::Common], &["shadowed"]),
+    ] {
+        assert_eq!(told(tenants.clone()), expected, "{tenants:?}");
+    }
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_part_is_what_the_score_loses_without_the_word() {
     for pull in pulls {
         let lost =
             score("wind and rain zebra") - score(&"wind and rain zebra".replace(&pull.word, ""));
-        assert!((pull.part - lost).abs() < 0.002, "{pull:?} {lost}");
+        assert!((pull.part - f64::from(lost)).abs() < 0.002, "{pull:?} {lost}");
     }
 }
 

@@ -9,7 +9,7 @@ use super::view::View;
 use crate::catalog::entry::Entry;
 use crate::catalog::finding::Finding;
 use crate::catalog::handlers::HandlerProblem;
-use crate::catalog::EntryId;
+use crate::catalog::{EntryId, Unused};
 use crate::page::diagnostic::{limit, Code, Diagnostic, Severity};
 use crate::page::document::SKILL_FILE;
 use crate::page::references::resolve;
@@ -91,8 +91,17 @@ impl View {
 
 /// The diagnostics across all entries that the view shows.
 fn diagnose(view: &View) -> Vec<Diagnostic> {
-    let mut found: Vec<_> =
-        view.unused().iter().map(|unused| view.catalog().diagnose(unused)).collect();
+    // Entries of two tenants are in each other's way for nobody who has one of them.
+    let together = |unused: &&Unused| {
+        let [one, other] = [unused.id, unused.by].map(|id| view.catalog().entry(id).tenant());
+        one.reads(other) || other.reads(one)
+    };
+    let mut found: Vec<_> = view
+        .unused()
+        .iter()
+        .filter(together)
+        .map(|unused| view.catalog().diagnose(unused))
+        .collect();
     for (id, _) in view.entries() {
         found.extend(view.handler_problem(id));
     }
