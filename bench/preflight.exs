@@ -12,8 +12,8 @@
 # bench/remarks.txt, and, up to 40 skills, requests for skills of other catalogs ("strangers").
 # Each has a tuning half and an untouched one; the figures are those of the untouched halves.
 #
-# `--fit` prints the weights of the core's `search/confidence.rs`, fitted on the tuning halves, and
-# how reliable they are on the others.
+# `--fit` prints the weights of the core's `search/confidence.rs`, fitted on the tuning halves,
+# and how reliable they are on the others.
 
 defmodule Bench.Preflight do
   @moduledoc false

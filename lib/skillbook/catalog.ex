@@ -149,9 +149,9 @@ defmodule Skillbook.Catalog do
   end
 
   @doc false
-  # Takes in all rows of the store's table when a book starts, some at a time in the order of their
-  # ids: they are read when somebody needs their entries. `loaded/2` shows them. Also returns the
-  # ids of rows that cannot be read and the reasons.
+  # Takes in all rows of the store's table when a book starts, some at a time in the order of
+  # their ids: they are read when somebody needs their entries. `loaded/2` shows them. Also
+  # returns the ids of rows that cannot be read and the reasons.
   @spec loading(t()) :: reference()
   def loading(%__MODULE__{ref: ref} = catalog) do
     check_stored(catalog)

@@ -63,12 +63,11 @@ defmodule Skillbook.SQL do
 
   To add one, also write `child_spec/1`, which takes `:name`, and `handle/1`, which returns the
   handle of that name. A book then takes it as `store: {Module, options}`. Its dialect is one of
-  the two for which all statements are written. `c:query_all/2`,
-  `c:transaction/3` and `c:commit/2` are optional: they save round trips to databases that take
-  several statements at once. Only one
-  transaction may write at a time, so a transaction can read and write on the basis of the reads.
-  `use Skillbook.SQLConformance, start: …` (in `test/support`) runs the suite that every
-  connection must pass.
+  the two for which all statements are written. `c:query_all/2`, `c:transaction/3` and
+  `c:commit/2` are optional: they save round trips to databases that take several statements at
+  once. Only one transaction may write to a part at a time, so a transaction can read and write
+  on the basis of the reads. `use Skillbook.SQLConformance, start: …` (in `test/support`) runs the
+  suite that every connection must pass.
   """
 
   alias Skillbook.SQL.Error

@@ -4,9 +4,10 @@ defmodule Skillbook.Store.Follower do
   #
   # Each transaction that writes raises `revision` in the settings and stamps it on its rows, and
   # transactions commit in the order of their revisions. So the rows above the catalog's revision
-  # are all that is missing. A notification carries no data: it only triggers a query. If it is lost, the next
-  # poll finds the change. The catalog's revision is in a counter of the book, which outlives this
-  # process and the watcher, and so is that of the operations that this node has seen.
+  # are all that is missing. A notification carries no data: it only triggers a query. If it is
+  # lost, the next poll finds the change. The catalog's revision is in a counter of the book,
+  # which outlives this process and the watcher, and so is that of the operations that this node
+  # has seen.
   #
   # A server that takes over from a lost one, or a restored copy, may lack the last writes and
   # have others at the same revisions. So the last write that was seen is looked for at each

@@ -352,7 +352,7 @@ defmodule Skillbook.Catalog.WatcherTest do
       for process <- [book, Module.concat(book, Store), Module.concat(book, Watcher)] do
         pid = GenServer.whereis(process)
         Process.exit(pid, :kill)
-        assert_receive {:skillbook_started, ^book, _generation}, 10_000
+        assert_receive {:skillbook_started, ^book, _generation}, 60_000
         assert GenServer.whereis(process) != pid
         Skillbook.reload(book)
         assert_receive {:skillbook, ^book, %Change{}}

@@ -101,7 +101,8 @@ impl<'i, 's> Reading<'i, 's> {
         Reading { reader: Reader::new(index), checker: Checker::new(index) }
     }
 
-    /// The schema of a property without one of its own: that of a pattern of names, or of all others.
+    /// The schema of a property without one of its own: that of a pattern of names, or of all
+    /// others.
     fn other(&mut self, root: &'s Json, name: &str) -> &'s Json {
         let patterns = root.get("patternProperties").and_then(Json::as_object);
         let of_name = patterns.into_iter().flatten().find(|(pattern, _)| {

@@ -12,9 +12,9 @@
 //!
 //! Every transaction, and every single write, first takes an advisory lock of which there is one
 //! per database ([`WRITERS`](crate::WRITERS)), or shares it and takes one for each of its
-//! [`Parts`]. So there is one writer of a part at a time, on however many nodes, and nothing changes
-//! between the reads and the writes of a transaction. The alternative, serializable isolation, would
-//! make callers repeat transactions that fail.
+//! [`Parts`]. So there is one writer of a part at a time, on however many nodes, and nothing
+//! changes between the reads and the writes of a transaction. The alternative, serializable
+//! isolation, would make callers repeat transactions that fail.
 //!
 //! # Locks and cancellation
 //!

@@ -394,7 +394,7 @@ defmodule Skillbook.ConversationTest do
     stopping = Task.async(fn -> Conversation.stop(pid) end)
     Supervisor.stop(supervisor)
     :sys.resume(pid)
-    assert Task.await(stopping) == :ok
+    assert Task.await(stopping, :infinity) == :ok
     assert Conversation.continue(pid) == :ok
     assert {:error, %ConversationError{kind: :crashed} = error} = Conversation.ask(pid, "One")
     assert error.reason == %Skillbook.StoppedError{book: :conversation_stops}

@@ -87,7 +87,8 @@ defmodule Skillbook.Web.Html do
 
   # A page has thousands of these.
   for name <- ~w(action aria_hidden aria_label class cx cy data_column datetime fill for height
-                 href id method name r role rx scope tabindex type value width x y x1 x2 y1 y2)a do
+                 href id method name r role rx scope tabindex type value width x y x1 x2 y1
+                 y2)a do
     spelled = name |> Atom.to_string() |> String.replace("_", "-")
     defp spelled(unquote(name)), do: unquote(spelled)
   end

@@ -1045,8 +1045,8 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   defp put_start(component, start, resource),
     do: put_start(component, start, duration_of(component, resource), resource)
 
-  # A rule goes by the clock, so a start that the clocks skip stays the one of the rule. Its end by
-  # the clock would be that of a longer event.
+  # A rule goes by the clock, so a start that the clocks skip stays the one of the rule. Its end
+  # by the clock would be that of a longer event.
   defp put_start(component, start, {days, seconds} = length, resource) do
     point = point(start, resource)
     {name, parameters, _} = ICalendar.get(component, "DTSTART")
@@ -1122,7 +1122,8 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     end
   end
 
-  # The local seconds of an event by its rule, which are those of the clock but where it skips them.
+  # The local seconds of an event by its rule, which are those of the clock but where it skips
+  # them.
   defp ruled(%{start: start, original: original}, by_clock, first, resource)
        when original in [nil, start] do
     resource
@@ -1283,8 +1284,8 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   defp original_time(time, {_, zone}, resource),
     do: {ICalendar.local(time, zone, default(resource)), zone}
 
-  # A rule ends before an event, unless it ended sooner. Programs differ in when a skipped time is,
-  # so before one it ends sooner by as much as the clocks skip, but not before its last event.
+  # A rule ends before an event, unless it ended sooner. Programs differ in when a skipped time
+  # is, so before one it ends sooner by as much as the clocks skip, but not before its last event.
   defp ended(rule, {before, date}, first, original, resource) do
     count = Recurrence.count_of(rule)
 
