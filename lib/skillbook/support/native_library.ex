@@ -21,7 +21,8 @@ defmodule Skillbook.Support.NativeLibrary do
   #     `[setting: "embedder: :local", variable: "SKILLBOOK_EMBED", name: "the embedder"]`
   #
   # A library is loaded with its module: when a function is called first or, in a release, at the
-  # start. One with a `:wish` may be missing, so its callers call `load/0` before.
+  # start. One with a `:wish` may be missing, so its callers call `load/0` before; another one that
+  # a release leaves out (`SKILLBOOK_PG=0`) is missing when a function is called.
   #
   # `bin/skillbook` builds a library that is missing when it is loaded, with the program that the
   # variable SKILLBOOK_BUILD names.
@@ -48,11 +49,10 @@ defmodule Skillbook.Support.NativeLibrary do
   # Other modules may not be there yet when it runs.
   defp load(app, crate, nil) do
     quote do
-      @on_load :load
+      @on_load :load_with_module
 
       def load do
-        path =
-          :filename.join([:code.priv_dir(unquote(app)), ~c"native", unquote(~c"lib#{crate}")])
+        path = path()
 
         with {:error, _} = failed <- :erlang.load_nif(path, 0) do
           if :os.getenv(~c"SKILLBOOK_BUILD") != false and
@@ -61,6 +61,19 @@ defmodule Skillbook.Support.NativeLibrary do
              else: failed
         end
       end
+
+      # A release loads the modules of all libraries at its start, and does not start if one fails.
+      def load_with_module do
+        with {:error, _} = failed <- load() do
+          if :code.get_mode() == :embedded and
+               :erl_prim_loader.read_file_info(path() ++ ~c".so") == :error,
+             do: :ok,
+             else: failed
+        end
+      end
+
+      defp path,
+        do: :filename.join([:code.priv_dir(unquote(app)), ~c"native", unquote(~c"lib#{crate}")])
     end
   end
 
