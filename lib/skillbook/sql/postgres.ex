@@ -64,9 +64,9 @@ defmodule Skillbook.SQL.Postgres do
   after another: each takes an advisory lock of this library (`pg_advisory_xact_lock`), so a
   transaction reads the state that it changes. Entries, tasks and memories of a tenant, and the
   documents of a vault, have a lock of their own, so these writers wait only for those of the same
-  tenant or vault, and for those that may change everything. What orders their revisions is locked
-  only by the last statements of a transaction, which are sent with its commit. The locks do not
-  affect other programs that write to the tables.
+  tenant or vault, and for those that may change everything. The row that orders their
+  revisions is locked only by the last statements of a transaction, which are sent with its
+  commit. The locks do not affect other programs that write to the tables.
 
   ## Errors in transactions
 

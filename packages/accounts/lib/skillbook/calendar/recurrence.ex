@@ -212,8 +212,9 @@ defmodule Skillbook.Calendar.Recurrence do
   defp basic(<<year::binary-4, month::binary-2, day::binary-2>>),
     do: Cast.day("#{year}-#{month}-#{day}", nil)
 
-  @doc """ Ends a rule, if it does not end sooner: its last event is before `start`, an event of
-  the series.
+  @doc """
+  Ends a rule, if it does not end sooner: its last event is before `start`, an event of the
+  series.
 
       iex> alias Skillbook.Calendar.Recurrence
       iex> Recurrence.before("FREQ=DAILY;COUNT=9", ~D[2026-03-04])
