@@ -21,8 +21,8 @@ defmodule Skillbook.Support.NativeLibrary do
   #     `[setting: "embedder: :local", variable: "SKILLBOOK_EMBED", name: "the embedder"]`
   #
   # A library is loaded with its module: when a function is called first or, in a release, at the
-  # start. One with a `:wish` may be missing, so its callers call `load/0` before; another one that
-  # a release leaves out (`SKILLBOOK_PG=0`) is missing when a function is called.
+  # start. One with a `:wish` may be missing, so its callers call `load/0` before; another one
+  # that a release leaves out (`SKILLBOOK_PG=0`) is missing when a function is called.
   #
   # `bin/skillbook` builds a library that is missing when it is loaded, with the program that the
   # variable SKILLBOOK_BUILD names.
@@ -62,7 +62,7 @@ defmodule Skillbook.Support.NativeLibrary do
         end
       end
 
-      # A release loads the modules of all libraries at its start, and does not start if one fails.
+      # A release loads the modules of all libraries at its start, and ends if one fails.
       def load_with_module do
         with {:error, _} = failed <- load() do
           if :code.get_mode() == :embedded and
