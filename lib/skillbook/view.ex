@@ -370,14 +370,35 @@ defmodule Skillbook.View do
   @spec named?(t(), String.t()) :: boolean()
   def named?(view, name), do: match?(%Entry{name: ^name}, find(view, name))
 
-  @doc false
-  # Those of some rows whose names entries have. Many rows often have few names.
-  @spec only_named(t(), [row], (row -> String.t())) :: [row] when row: term()
-  def only_named(view, rows, name) do
-    named =
-      rows |> Enum.map(name) |> Enum.uniq() |> Enum.filter(&named?(view, &1)) |> MapSet.new()
+  # Rows of one query; rows that the view hides are dropped afterwards.
+  @rows_at_once 200
 
-    Enum.filter(rows, &(name.(&1) in named))
+  @doc false
+  # The first rows of a table whose names entries have, and for which `shown?` holds. `read`
+  # returns so many rows after one, or after none for `nil`. Nearly always the first rows are all
+  # shown.
+  @spec first_named(
+          t(),
+          pos_integer(),
+          row | nil,
+          (pos_integer(), row | nil -> {:ok, [row]} | error),
+          (row -> boolean())
+        ) :: {:ok, [row]} | error
+        when row: %{:name => String.t(), optional(atom()) => term()}, error: {:error, term()}
+  def first_named(view, count, last, read, shown? \\ fn _row -> true end),
+    do: first_named(view, count, last, read, shown?, min(count, @rows_at_once), [])
+
+  defp first_named(view, count, last, read, shown?, size, done) do
+    with {:ok, rows} <- read.(size, last) do
+      # Many rows often have few names.
+      named = rows |> Enum.map(& &1.name) |> Enum.uniq() |> Enum.filter(&named?(view, &1))
+      named = MapSet.new(named)
+      done = done ++ Enum.filter(rows, &(&1.name in named and shown?.(&1)))
+
+      if length(done) >= count or length(rows) < size,
+        do: {:ok, Enum.take(done, count)},
+        else: first_named(view, count, List.last(rows), read, shown?, @rows_at_once, done)
+    end
   end
 
   @doc false

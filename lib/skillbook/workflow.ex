@@ -162,8 +162,6 @@ defmodule Skillbook.Workflow do
   def run(%Entry{} = entry, %Context{} = context, options \\ []),
     do: Run.run(entry, context, options)
 
-  # Rows of one query; rows that the view hides are dropped afterwards.
-  @page_size 200
   @max_count 1_000
   # The largest number that the databases can compare.
   @max_id 9_223_372_036_854_775_807
@@ -209,9 +207,11 @@ defmodule Skillbook.Workflow do
 
     with :ok <- Options.validate(options, "a list of runs", limit: count, after: run),
          {:ok, last} <- last(view, options[:after]) do
-      count = options[:limit] || 100
-      read = &Runs.recent(Book.sql(book), view.profile, &1, &2, Book.now(book))
-      if book.store, do: collect(read, view, count, count, last, []), else: {:ok, []}
+      read = &Runs.recent(Book.sql(book), view.profile, &1, &2 && &2.id, Book.now(book))
+
+      if book.store,
+        do: View.first_named(view, options[:limit] || 100, last, read),
+        else: {:ok, []}
     end
   end
 
@@ -223,19 +223,7 @@ defmodule Skillbook.Workflow do
       problem = {:invalid, "the id of a run that the profile can read and that is stored", id}
       {:error, %OptionError{subject: "a list of runs", option: :after, problem: problem}}
     else
-      {:ok, run} -> {:ok, run.id}
-      error -> error
-    end
-  end
-
-  # Nearly always the first rows are all shown.
-  defp collect(read, view, size, count, last, done) do
-    with {:ok, rows} <- read.(min(size, @page_size), last) do
-      done = done ++ View.only_named(view, rows, & &1.name)
-
-      if length(done) >= count or length(rows) < min(size, @page_size),
-        do: {:ok, Enum.take(done, count)},
-        else: collect(read, view, @page_size, count, List.last(rows).id, done)
+      found_or_error -> found_or_error
     end
   end
 

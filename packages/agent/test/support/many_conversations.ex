@@ -312,7 +312,7 @@ defmodule Skillbook.ManyConversations do
       _alone -> Skillbook.approve(@book, ref, by: "boss")
     end
   catch
-    # What is killed at random.
+    # One of the processes that are killed at random.
     _kind, _reason -> :ok
   end
 

@@ -53,8 +53,6 @@ defmodule Skillbook.Agenda do
   @enforce_keys [:now, :next, :last]
   defstruct @enforce_keys
 
-  # Rows of one query; rows that the view hides are dropped afterwards.
-  @page_size 200
   @max_count 1_000
 
   @doc """
@@ -197,7 +195,10 @@ defmodule Skillbook.Agenda do
 
   defp last(book, view, profile, count, place) do
     read = &Firings.list(Book.sql(book), profile, &1, &2)
-    collect(read, view, count, count, place, [])
+    shown? = &(View.record(view, &1.name) == &1.record)
+
+    with {:ok, rows} <- View.first_named(view, count, place, read, shown?),
+         do: {:ok, Enum.map(rows, &Map.delete(&1, :record))}
   end
 
   # A view shows one record of a name, so no firing after the last record is another one's.
@@ -224,22 +225,6 @@ defmodule Skillbook.Agenda do
   end
 
   defp place?(_other), do: false
-
-  # Nearly always the first rows are all shown.
-  defp collect(read, view, size, count, last, done) do
-    with {:ok, rows} <- read.(min(size, @page_size), last) do
-      shown =
-        view
-        |> View.only_named(rows, & &1.name)
-        |> Enum.filter(&(View.record(view, &1.name) == &1.record))
-
-      done = done ++ shown
-
-      if length(done) >= count or length(rows) < min(size, @page_size),
-        do: {:ok, done |> Enum.take(count) |> Enum.map(&Map.delete(&1, :record))},
-        else: collect(read, view, @page_size, count, List.last(rows), done)
-    end
-  end
 
   # The only profile whose results it may see, since results may hold its secrets; `nil` for all.
   defp only(%Profile{} = profile),
