@@ -89,18 +89,17 @@ impl Tested {
             *text += &format!("{} of {entries} with examples", groups.count());
             let (unwanted, wanted): (Vec<&Outcome>, Vec<&Outcome>) =
                 self.results.iter().partition(|found| found.not);
-            let share = |is_hit: fn(&Outcome) -> bool| {
-                let hits = wanted.iter().filter(|found| is_hit(found)).count();
-                let percent = (hits as f64 / wanted.len() as f64 * 100.0).round();
-                format!("{percent}% ({hits})")
+            let share = |share: f64| {
+                let hits = (share * wanted.len() as f64).round();
+                format!("{}% ({hits})", (share * 100.0).round())
             };
-            if !wanted.is_empty() {
+            if let (Some(hit1), Some(hit3), Some(picked)) = (self.hit1, self.hit3, self.picked) {
                 *text += &format!(
                     "\n{}: first {}, among the first three {}, picked {}",
                     count(wanted.len(), "request"),
-                    share(|found| found.rank == Some(1)),
-                    share(|found| found.rank.is_some_and(|rank| rank <= 3)),
-                    share(|found| found.picked),
+                    share(hit1),
+                    share(hit3),
+                    share(picked),
                 );
             }
             if !unwanted.is_empty() {

@@ -134,9 +134,7 @@ impl Outcome {
 impl View {
     /// The requests of the listed entries, or of those with these names.
     pub fn examples(&self, only: Option<&[String]>) -> Plan {
-        let only: Option<FxHashSet<&str>> =
-            only.map(|names| names.iter().map(String::as_str).collect());
-        let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only.contains(name));
+        let is_wanted = wanted(only);
         let mut plan = Plan::default();
         for (id, entry) in self.entries().filter(|(_, entry)| is_wanted(&entry.name)) {
             match self.lists(id) {
@@ -249,11 +247,8 @@ impl View {
             .chain(alike.keys().copied())
             .chain(meaning.keys().copied())
             .collect();
-        let only: Option<FxHashSet<&str>> =
-            only.map(|names| names.iter().map(String::as_str).collect());
-        let is_wanted = |names: &[&str; 2]| {
-            only.as_ref().is_none_or(|only| names.iter().any(|name| only.contains(name)))
-        };
+        let is_wanted = wanted(only);
+        let is_wanted = |names: &[&str; 2]| names.iter().any(|name| is_wanted(name));
         let pair = |names @ [one, other]: [&str; 2]| {
             let (similarity, words) = alike.get(&names).cloned().unwrap_or_default();
             let count = |of| taken.get(&of).copied().unwrap_or_default();
@@ -274,6 +269,13 @@ impl View {
         });
         pairs
     }
+}
+
+/// Whether a name is one of these; any is without them.
+fn wanted(only: Option<&[String]>) -> impl Fn(&str) -> bool + '_ {
+    let only: Option<FxHashSet<&str>> =
+        only.map(|names| names.iter().map(String::as_str).collect());
+    move |name| only.as_ref().is_none_or(|only| only.contains(name))
 }
 
 fn asked(entry: &Entry) -> impl Iterator<Item = Asked> + '_ {
