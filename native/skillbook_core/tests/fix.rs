@@ -15,7 +15,7 @@ const PATH: &str = "mail/send.md";
 /// The fields and diagnostics of a text that is the only file of a source.
 fn read(text: &str) -> (Value, Vec<Diagnostic>) {
     let document = Arc::new(Document::parse("/s", PATH, text.as_bytes()));
-    let data = document.fields().map_or(Value::Null, |fields| fields.data.clone());
+    let data = document.fields().map_or(Value::Null, |_| document.data().into_owned());
     let source = Arc::new(Source { root: "/s".into(), ..Source::default() });
     let assembled = assemble(&source, vec![document], vec![PATH.into()]);
     (data, assembled.findings.iter().map(|finding| finding.diagnostic.clone()).collect())

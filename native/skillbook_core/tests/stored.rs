@@ -120,18 +120,19 @@ fn columns_are_the_fields() {
     );
     assert!(!fields.include_in_prompt);
     assert_eq!((entry.document.path.as_str(), &*entry.source.name), ("store/milk.md", "store"));
+    let data = entry.document.data();
     assert_eq!(
-        (fields.data.get("version"), fields.data.get("source")),
+        (data.get("version"), data.get("source")),
         (Some(&Value::Int(7)), Some(&"agent".into_value()))
     );
-    assert_eq!(fields.data.get("name"), Some(&"milk".into_value()));
+    assert_eq!(data.get("name"), Some(&"milk".into_value()));
     assert_eq!(
         (fields.schedule.as_deref(), fields.timezone.as_deref()),
         (Some("0 8 * * 1"), Some("Europe/Berlin"))
     );
     let stored = entry.document.of_record().unwrap();
     assert_eq!((stored.id, stored.writers.len()), (17, 2));
-    let told = format!("{:?}", fields.data);
+    let told = format!("{data:?}");
     assert!(!told.contains("17") && !told.contains("anna"), "{told}");
 }
 
@@ -148,7 +149,9 @@ impl IntoValue for &str {
 #[test]
 fn empty_columns_are_no_fields() {
     let entry = only(Record { title: String::new(), ..record("milk", "Text") });
-    let Value::Map(pairs) = &entry.fields().data else { panic!("expected a mapping") };
+    let Value::Map(pairs) = entry.document.data().into_owned() else {
+        panic!("expected a mapping")
+    };
     let keys: Vec<_> = pairs.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["name", "include_in_prompt", "version", "source"]);
     assert_eq!(entry.title.as_deref(), Some("milk"));
@@ -191,8 +194,9 @@ fn content_runs_nothing() {
     let fields = entry.fields();
     assert_eq!((&*entry.name, entry.kind, entry.domain.as_deref()), ("n", Kind::Skill, None));
     assert_eq!((entry.handler(), entry.schedule()), (None, None));
+    let data = entry.document.data();
     for key in ["handler", "schedule", "timezone", "run_as", "tool"] {
-        assert_eq!(fields.data.get(key), None, "{key}");
+        assert_eq!(data.get(key), None, "{key}");
     }
     // Nothing else is lost.
     assert_eq!(
@@ -332,7 +336,7 @@ fn trust_is_the_writers() {
     for (origin, trust) in rows {
         let entry = only(Record { origin, ..skill("n", "D") });
         assert_eq!((entry.trust, entry.source.trust), (trust, Trust::Medium));
-        assert_eq!(entry.fields().data.get("source"), Some(&origin.as_str().into_value()));
+        assert_eq!(entry.document.data().get("source"), Some(&origin.as_str().into_value()));
     }
     // An imported record replaces nothing of another source.
     let file = || source("s", SourceKind::Skills, &[], &[("n/SKILL.md", &doc("n", "", "File"))]);

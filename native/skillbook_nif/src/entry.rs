@@ -89,7 +89,7 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::trust(), encode::static_atom(env, entry.trust.as_str())),
         (atoms::files(), entry.files.encode(env)),
         (atoms::usage(), encode::option(env, &fields.usage)),
-        (atoms::data(), encode::value(env, &fields.data)?),
+        (atoms::data(), encode::value(env, &entry.document.data())?),
         (atoms::body(), binary(env, &text, entry.document.body_range())),
         (atoms::path(), entry.document.path.encode(env)),
         (atoms::source(), entry.source.name.encode(env)),

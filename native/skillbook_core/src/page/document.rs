@@ -3,6 +3,7 @@
 //! A [`Document`] depends only on its bytes and its path, so a reload reuses the documents of
 //! unchanged files. A catalog turns documents into entries
 //! ([`Entry`](crate::catalog::entry::Entry)), with names and precedence.
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -155,13 +156,20 @@ impl Document {
         }
         document.diagnostics.extend(errors);
         let kind = if is_skill { Kind::Skill } else { Kind::Note };
-        document.stored = Some(Stored {
+        let stored = Stored {
             id: record.id,
             writers: record.writers.clone(),
             kind,
             trust: record.origin.trust(),
             tenant: record.tenant.clone(),
-        });
+            origin: record.origin,
+            version: record.version,
+        };
+        // Of most records it can be made again, and there may be many in memory.
+        if stored.data(&document.fields) == document.fields.data {
+            document.fields.data = Value::Null;
+        }
+        document.stored = Some(stored);
         document.name_diagnostics();
         document
     }
@@ -184,7 +192,8 @@ impl Document {
         let own_name = own_name.filter(|own| Some(own) != fields.name.as_ref());
         let written = fields.aliases.iter().filter(|alias| Some(*alias) != own_name.as_ref());
         let aliases = own_name.iter().chain(written).cloned().collect();
-        self.fields = Fields { aliases, own_name, data: with_texts(data, &columns), ..fields };
+        let data = with_texts(data, &columns);
+        self.fields = Fields { aliases, data, ..fields }.with(|rare| rare.own_name = own_name);
         self.state = State::Usable;
     }
 
@@ -248,7 +257,10 @@ impl Document {
                 let flags = reader.flags(&self.diagnostics, &repeated);
                 let usage = fields.usage.clone().or_else(|| usage(&fields, flags.as_ref()?));
                 let data = with_texts(parsed.data, &[]);
-                self.fields = Fields { flags: flags.map(Box::new), usage, data, ..fields };
+                self.fields = Fields { data, ..fields }.with(|rare| {
+                    rare.usage = usage;
+                    rare.flags = flags.map(Box::new);
+                });
                 self.state = if errors.is_empty() { State::Usable } else { State::Closed };
                 self.diagnostics.extend(if errors.is_empty() { found } else { errors });
             }
@@ -354,6 +366,17 @@ impl Document {
         (self.state != State::Unreadable).then_some(&self.fields)
     }
 
+    /// All of the frontmatter, a mapping; of a record its columns too. Fields that are texts, and
+    /// all scalars of `metadata`, are texts as their author wrote them.
+    pub fn data(&self) -> Cow<'_, Value> {
+        match (&self.fields.data, &self.stored) {
+            (Value::Null, Some(stored)) if self.state == State::Usable => {
+                Cow::Owned(stored.data(&self.fields))
+            }
+            (data, _) => Cow::Borrowed(data),
+        }
+    }
+
     /// The extra data of a record; `None` for a file.
     pub fn of_record(&self) -> Option<&Stored> {
         self.stored.as_ref()
@@ -363,8 +386,7 @@ impl Document {
     pub fn is_same(&self, other: &Document) -> bool {
         // A file's fields are in its text; a record's are not.
         let columns = || {
-            self.stored == other.stored
-                && (self.stored.is_none() || self.fields.data == other.fields.data)
+            self.stored == other.stored && (self.stored.is_none() || self.data() == other.data())
         };
         self.path == other.path && self.text == other.text && columns()
     }

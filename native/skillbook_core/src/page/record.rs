@@ -16,7 +16,7 @@ use crate::page::fields::place::at_key;
 use crate::page::fields::restrictions::{
     self, EXCLUDED, IN_PROMPT, IN_PROMPT_DEFAULT, LABELS, SHORT_LABELS,
 };
-use crate::page::fields::{with_texts, FieldReader};
+use crate::page::fields::{with_texts, FieldReader, Fields};
 use crate::page::frontmatter;
 use crate::source::{Kind, Trust};
 use crate::tenant::Tenant;
@@ -199,6 +199,10 @@ pub struct Stored {
     pub trust: Trust,
     /// To whom it belongs.
     pub tenant: Tenant,
+    /// Its author's kind.
+    pub origin: Origin,
+    /// Its version.
+    pub version: i64,
 }
 
 /// The columns that decide whether a view shows a record.
@@ -349,28 +353,21 @@ impl Record {
         own: &Own,
         parsed: Option<&frontmatter::Document>,
     ) -> (Value, Vec<&'static str>) {
-        let text = |text: &str| Value::Str(text.to_owned());
-        let list = |texts: &[String]| Value::List(texts.iter().map(|item| text(item)).collect());
-        let columns = [
-            ("name", text(&self.name)),
-            ("title", text(&self.title)),
-            ("description", text(self.description.trim())),
-            ("tags", list(&self.tags)),
-            (LABELS, list(&join(&self.labels, own.labels.clone()))),
-            (IN_PROMPT, Value::Bool(self.include_in_prompt && own.include_in_prompt)),
-            ("proactive_for_profile_ids", list(&self.proactive_for)),
-            (EXCLUDED, list(&join(&self.excluded_for, own.excluded_for.clone()))),
-            ("schedule", text(self.schedule.as_deref().unwrap_or_default())),
-            ("timezone", text(self.timezone.as_deref().unwrap_or_default())),
-            ("version", Value::Int(self.version)),
-            ("source", text(self.origin.as_str())),
-        ];
-        let is_empty = |value: &Value| match value {
-            Value::Str(text) => text.is_empty(),
-            Value::List(items) => items.is_empty(),
-            _ => false,
+        let columns = Columns {
+            name: &self.name,
+            title: &self.title,
+            description: self.description.trim(),
+            tags: &self.tags,
+            labels: &join(&self.labels, own.labels.clone()),
+            include_in_prompt: self.include_in_prompt && own.include_in_prompt,
+            proactive_for: &self.proactive_for,
+            excluded_for: &join(&self.excluded_for, own.excluded_for.clone()),
+            schedule: self.schedule.as_deref(),
+            timezone: self.timezone.as_deref(),
+            version: self.version,
+            origin: self.origin,
         };
-        let columns: Vec<_> = columns.into_iter().filter(|(_, value)| !is_empty(value)).collect();
+        let columns = columns.values();
         let names: Vec<_> = columns.iter().map(|(key, _)| *key).collect();
         let mut data: Vec<_> =
             columns.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
@@ -383,6 +380,72 @@ impl Record {
             data.extend(pairs.iter().filter(|(key, _)| counts(key)).cloned());
         }
         (Value::Map(data), names)
+    }
+}
+
+/// The columns of a record with their names in frontmatter.
+struct Columns<'a> {
+    name: &'a str,
+    title: &'a str,
+    description: &'a str,
+    tags: &'a [String],
+    labels: &'a [String],
+    include_in_prompt: bool,
+    proactive_for: &'a [String],
+    excluded_for: &'a [String],
+    schedule: Option<&'a str>,
+    timezone: Option<&'a str>,
+    version: i64,
+    origin: Origin,
+}
+
+impl Columns<'_> {
+    /// Those that are not empty.
+    fn values(&self) -> Vec<(&'static str, Value)> {
+        let text = |text: &str| Value::Str(text.to_owned());
+        let list = |texts: &[String]| Value::List(texts.iter().map(|item| text(item)).collect());
+        let columns = [
+            ("name", text(self.name)),
+            ("title", text(self.title)),
+            ("description", text(self.description)),
+            ("tags", list(self.tags)),
+            (LABELS, list(self.labels)),
+            (IN_PROMPT, Value::Bool(self.include_in_prompt)),
+            ("proactive_for_profile_ids", list(self.proactive_for)),
+            (EXCLUDED, list(self.excluded_for)),
+            ("schedule", text(self.schedule.unwrap_or_default())),
+            ("timezone", text(self.timezone.unwrap_or_default())),
+            ("version", Value::Int(self.version)),
+            ("source", text(self.origin.as_str())),
+        ];
+        let is_empty = |value: &Value| match value {
+            Value::Str(text) => text.is_empty(),
+            Value::List(items) => items.is_empty(),
+            _ => false,
+        };
+        columns.into_iter().filter(|(_, value)| !is_empty(value)).collect()
+    }
+}
+
+impl Stored {
+    /// The data of a record whose columns are in its fields as they are, and whose text adds none.
+    pub(crate) fn data(&self, fields: &Fields) -> Value {
+        let columns = Columns {
+            name: fields.name.as_deref().unwrap_or_default(),
+            title: fields.title.as_deref().unwrap_or_default(),
+            description: fields.description.as_deref().unwrap_or_default(),
+            tags: &fields.tags,
+            labels: &fields.labels,
+            include_in_prompt: fields.include_in_prompt,
+            proactive_for: &fields.proactive_for,
+            excluded_for: &fields.excluded_for,
+            schedule: fields.schedule.as_deref(),
+            timezone: fields.timezone.as_deref(),
+            version: self.version,
+            origin: self.origin,
+        };
+        let pairs = columns.values().into_iter().map(|(key, value)| (key.to_owned(), value));
+        Value::Map(pairs.collect())
     }
 }
 

@@ -26,6 +26,10 @@ const LONG: usize = 7;
 /// The average number of bytes of text per posting, to reserve memory.
 const BYTES_FOR_A_TERM: usize = 12;
 
+/// The most documents of a segment without a list of its terms' letters, which would be a sixth of
+/// it: there is one for each tenant. Their letters are looked at in the text.
+const FEW: usize = 256;
+
 /// The weight of one occurrence in a field of the head, in sixths of one in the description.
 /// [`scope`](super::scope) has the weights of names and bodies.
 mod weight {
@@ -108,7 +112,7 @@ pub struct Segment {
     places: Vec<u32>,
     counts: Vec<Count>,
     not_words: u32,
-    /// A bit for each kind of character of each term.
+    /// A bit for each kind of character of each term, unless the documents are few.
     letters: Vec<u64>,
     /// The number of bytes of each word's stem.
     stems: Vec<u8>,
@@ -200,7 +204,8 @@ impl Segment {
         segment.text = String::with_capacity(length);
         segment.ends = Vec::with_capacity(order.len());
         segment.posting_ends = Vec::with_capacity(order.len());
-        segment.letters = Vec::with_capacity(order.len());
+        let has_letters = entries.len() > FEW;
+        segment.letters = Vec::with_capacity(if has_letters { order.len() } else { 0 });
         segment.stems = Vec::with_capacity(order.len());
         // From here on `sizes` holds the position of the next posting of each term.
         let mut at = 0;
@@ -209,7 +214,9 @@ impl Segment {
             let text = &terms.list[*term as usize];
             let word = !text.starts_with([PAIR, ' ']);
             segment.not_words += u32::from(!word);
-            segment.letters.push(letters(text));
+            if has_letters {
+                segment.letters.push(letters(text));
+            }
             segment.stems.push(match stems.get(*term as usize) {
                 Some(length) => *length,
                 // Words are at most 64 bytes long, and a stem adds at most one letter.
@@ -234,7 +241,7 @@ impl Segment {
                 && segment.postings(*term).1.iter().any(|count| count.names() > 0)
         };
         let terms = (segment.not_words..segment.term_count()).filter(long);
-        segment.long = terms.map(|term| (segment.letters[term as usize], term)).collect();
+        segment.long = terms.map(|term| (segment.letters(term), term)).collect();
         segment
     }
 
@@ -319,10 +326,17 @@ impl Segment {
         Some(counts[places.binary_search(&place).ok()?])
     }
 
+    fn letters(&self, term: u32) -> u64 {
+        match self.letters.get(term as usize) {
+            Some(letters) => *letters,
+            None => letters(self.term(term)),
+        }
+    }
+
     /// Whether a term may be within `limit` edits of a word with these letters. A cheap filter: it
     /// passes all of those, and few others.
     pub fn may_be_within(&self, term: u32, own: u64, limit: usize) -> bool {
-        let other = self.letters[term as usize];
+        let other = self.letters(term);
         let few = |bits: u64| (0..limit).fold(bits, |bits, _| bits & bits.wrapping_sub(1)) == 0;
         few(own & !other) && few(other & !own)
     }

@@ -19,6 +19,9 @@ mod typed;
 
 pub use self::run::Approval;
 
+use std::ops::Deref;
+use std::sync::LazyLock;
+
 use crate::page::declaration::Given;
 use crate::page::diagnostic::{Code, Diagnostic};
 use crate::page::sections;
@@ -43,14 +46,39 @@ pub struct Fields {
     pub title: Option<String>,
     /// `description`.
     pub description: Option<String>,
-    /// `handler`, unchanged.
-    pub handler: Option<String>,
     /// `tags`.
     pub tags: Vec<String>,
     /// `visibility_labels` and `labels`.
     pub labels: Vec<String>,
-    /// `aliases`; those of a skill of a database begin with [`Fields::own_name`].
+    /// `aliases`; those of a skill of a database begin with [`Rare::own_name`].
     pub aliases: Vec<String>,
+    /// `idempotent`: whether a call whose end is unknown may run once more.
+    pub idempotent: bool,
+    /// `strict`: check flags against the page even if no handler receives them.
+    pub strict: bool,
+    /// `replaces`: whether it may take the place of another entry of its name.
+    pub replaces: bool,
+    /// `trust`: whether the page is trusted less than its source. A page cannot be trusted more.
+    pub low_trust: bool,
+    /// `include_in_prompt`, else `include_in_prompt_default`, else true.
+    pub include_in_prompt: bool,
+    /// `disable-model-invocation`: only people and programs use this skill; models do not see it.
+    pub hidden_from_model: bool,
+    /// `user-invocable`: whether people may invoke it.
+    pub user_invocable: bool,
+    /// The other fields; `None` without any of them.
+    pub(crate) rare: Option<Box<Rare>>,
+    /// All of the frontmatter; always a mapping. Fields that are texts, and all scalars of
+    /// `metadata`, are texts as their author wrote them. See
+    /// [`Document::data`](crate::page::document::Document::data) for those of a record.
+    pub(crate) data: Value,
+}
+
+/// The fields that few documents have. There may be many documents in memory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Rare {
+    /// `handler`, unchanged.
+    pub handler: Option<String>,
     /// The name in the text of a skill of a database, if the record has another one. Lists show it.
     pub own_name: Option<String>,
     /// `requires`: names of other skills.
@@ -66,30 +94,16 @@ pub struct Fields {
     pub timeout: Option<u32>,
     /// `max_running`: the concurrency limit of its handler.
     pub max_running: Option<u32>,
-    /// `idempotent`: whether a call whose end is unknown may run once more.
-    pub idempotent: bool,
-    /// `strict`: check flags against the page even if no handler receives them.
-    pub strict: bool,
-    /// `replaces`: whether it may take the place of another entry of its name.
-    pub replaces: bool,
-    /// `trust`: whether the page is trusted less than its source. A page cannot be trusted more.
-    pub low_trust: bool,
     /// `allowed-tools`.
     pub allowed_tools: Vec<String>,
     /// `schedule`, unchanged, if both it and its time zone are valid.
     pub schedule: Option<String>,
     /// `timezone`, unchanged, if the zone exists.
     pub timezone: Option<String>,
-    /// `include_in_prompt`, else `include_in_prompt_default`, else true.
-    pub include_in_prompt: bool,
     /// `proactive_for_profile_ids`.
     pub proactive_for: Vec<String>,
     /// `exclude_from_prompt_profile_ids`.
     pub excluded_for: Vec<String>,
-    /// `disable-model-invocation`: only people and programs use this skill; models do not see it.
-    pub hidden_from_model: bool,
-    /// `user-invocable`: whether people may invoke it.
-    pub user_invocable: bool,
     /// `quick_reference` of an index: the actions of its domain that come first in the quick
     /// reference of a prompt.
     pub quick_reference: Vec<String>,
@@ -105,12 +119,25 @@ pub struct Fields {
     pub compatibility: Option<String>,
     /// The first line of the body's Usage section.
     pub usage: Option<String>,
-    /// All of the frontmatter; always a mapping. Fields that are texts, and all scalars of
-    /// `metadata`, are texts as their author wrote them.
-    pub data: Value,
+}
+
+impl Deref for Fields {
+    type Target = Rare;
+
+    fn deref(&self) -> &Rare {
+        static NONE: LazyLock<Rare> = LazyLock::new(Rare::default);
+        self.rare.as_deref().unwrap_or(&NONE)
+    }
 }
 
 impl Fields {
+    /// The fields with others in the place of the rare ones.
+    pub(crate) fn with(self, change: impl FnOnce(&mut Rare)) -> Fields {
+        let mut rare = self.rare.unwrap_or_default();
+        change(&mut rare);
+        Fields { rare: (*rare != Rare::default()).then_some(rare), ..self }
+    }
+
     /// The trust of a page of a source with this trust.
     pub fn trust(&self, of_source: Trust) -> Trust {
         if self.low_trust {
@@ -136,7 +163,7 @@ pub(crate) struct FieldReader<'a> {
 }
 
 impl FieldReader<'_> {
-    /// Reads all fields but [`Fields::flags`], which only a file has, and [`Fields::data`].
+    /// Reads all fields but [`Rare::flags`], which only a file has, and [`Fields::data`].
     /// [`restrictions::errors`] must have found none.
     pub(crate) fn fields(&mut self, present: bool, body: &str) -> Fields {
         let (schedule, timezone) = self.schedule();
@@ -144,7 +171,7 @@ impl FieldReader<'_> {
         self.check_tool(&aliases);
         self.check_metadata();
         self.misspelt();
-        Fields {
+        let fields = Fields {
             present,
             labels: self.labels(),
             name: self
@@ -153,9 +180,20 @@ impl FieldReader<'_> {
             domain: self.text("domain"),
             title: self.text("title"),
             description: self.bounded("description", DESCRIPTION_LENGTH, Code::DescriptionTooLong),
-            handler: self.text("handler"),
             tags: self.list("tags"),
             aliases,
+            idempotent: self.flag("idempotent").unwrap_or(false),
+            strict: self.flag("strict").unwrap_or(false),
+            replaces: self.flag("replaces").unwrap_or(true),
+            low_trust: self.low_trust(),
+            include_in_prompt: self.include_in_prompt(),
+            hidden_from_model: self.flag(restrictions::HIDDEN_FROM_MODEL).unwrap_or(false),
+            user_invocable: self.flag(restrictions::USER_INVOCABLE).unwrap_or(true),
+            rare: None,
+            data: Value::Null,
+        };
+        let rare = Rare {
+            handler: self.text("handler"),
             own_name: None,
             requires: self.list("requires"),
             effects: self.effects(),
@@ -163,18 +201,11 @@ impl FieldReader<'_> {
             approval: self.approval(),
             timeout: self.timeout(),
             max_running: self.max_running(),
-            idempotent: self.flag("idempotent").unwrap_or(false),
-            strict: self.flag("strict").unwrap_or(false),
-            replaces: self.flag("replaces").unwrap_or(true),
-            low_trust: self.low_trust(),
             allowed_tools: self.allowed_tools(),
             schedule,
             timezone,
-            include_in_prompt: self.include_in_prompt(),
             proactive_for: self.list("proactive_for_profile_ids"),
             excluded_for: self.excluded_for(),
-            hidden_from_model: self.flag(restrictions::HIDDEN_FROM_MODEL).unwrap_or(false),
-            user_invocable: self.flag(restrictions::USER_INVOCABLE).unwrap_or(true),
             quick_reference: self.list("quick_reference"),
             triggers: self.list("trigger_keywords"),
             examples: self.examples(),
@@ -186,8 +217,8 @@ impl FieldReader<'_> {
                 Code::CompatibilityTooLong,
             ),
             usage: sections::usage(body).map(str::to_owned),
-            data: Value::Null,
-        }
+        };
+        fields.with(|of_fields| *of_fields = rare)
     }
 
     /// The labels under both names.
