@@ -698,7 +698,7 @@ defmodule Skillbook do
 
     Catalog.diagnostics(book.catalog) ++
       Part.flat(book.parts, :diagnostics, [book]) ++
-      CircuitBreaker.diagnostics(book, View.all(book.catalog))
+      CircuitBreaker.diagnostics(book, :all)
   end
 
   @doc """

@@ -216,12 +216,12 @@ defmodule Skillbook.Catalog do
     do: Arguments.check!("Skillbook.Catalog.diagnostics/1", catalog: {:catalog, other})
 
   @doc false
-  # The diagnostics that are errors or warnings, near records of the store that have changed since
-  # a generation, or of everything for 0. It is some of them: also returns the place to go on
-  # from, or `nil`.
-  @spec problems(t(), non_neg_integer(), non_neg_integer()) ::
+  # The diagnostics that are errors or warnings, of the records of the store that somebody reads,
+  # if they have not been asked for; with `all?` also those that were, and of files. It is some of
+  # them: also returns the place to go on from, or `nil`.
+  @spec problems(t(), boolean(), non_neg_integer()) ::
           {[Diagnostic.t()], non_neg_integer() | nil}
-  def problems(%__MODULE__{ref: ref}, since, from), do: Native.catalog_problems(ref, since, from)
+  def problems(%__MODULE__{ref: ref}, all?, from), do: Native.catalog_problems(ref, all?, from)
 
   @doc false
   @spec errors(t()) :: [Diagnostic.t()]

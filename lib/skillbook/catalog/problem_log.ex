@@ -1,7 +1,8 @@
 defmodule Skillbook.Catalog.ProblemLog do
   @moduledoc false
   # Logs the errors and warnings of a book's documents when it starts, and new ones after a
-  # reload: each once for a document, also if its line changes.
+  # reload: each once for a document, also if its line changes. Those of the store come when
+  # somebody reads them: a start must not read all entries.
 
   alias Skillbook.{Catalog, Diagnostic}
 
@@ -17,19 +18,19 @@ defmodule Skillbook.Catalog.ProblemLog do
   Logs the problems of these severities that are not among those logged before. Returns all that
   it found, and the place to go on from, or `nil`.
 
-  It looks at files and at records of the store for the generation 0, and for later ones at the
-  records that have changed since: a write must not cost as much as a look at everything.
+  It looks at records of the store that somebody reads, if they were not looked at since they
+  changed; with `all?` at all that somebody reads, and at files.
   """
   @spec log_new(
           atom(),
           Catalog.t(),
           [:error | :warning],
           logged(),
-          since :: non_neg_integer(),
+          all? :: boolean(),
           from :: non_neg_integer()
         ) :: {logged(), non_neg_integer() | nil}
-  def log_new(book, catalog, severities, before, since, from) do
-    {problems, next} = Catalog.problems(catalog, since, from)
+  def log_new(book, catalog, severities, before, all?, from) do
+    {problems, next} = Catalog.problems(catalog, all?, from)
     problems = for problem <- problems, do: {key(problem), problem}
     fresh = Enum.reject(problems, fn {key, _problem} -> key in before end)
     new = for {_key, problem} <- Enum.uniq_by(fresh, &elem(&1, 0)), do: problem

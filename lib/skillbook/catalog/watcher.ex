@@ -26,8 +26,9 @@ defmodule Skillbook.Catalog.Watcher do
   # Entries of the store that were not read for so long are packed.
   @rest 300_000
 
-  # A burst of writes is looked at once.
+  # A burst of writes is looked at once, and records of the store soon after somebody reads them.
   @log_after 100
+  @look 5_000
 
   @doc "Starts the watcher of a running book."
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
@@ -86,15 +87,17 @@ defmodule Skillbook.Catalog.Watcher do
       entries: Catalog.names(catalog),
       # There is a book for each test.
       severities: if(book.test, do: [:error], else: [:error, :warning]),
-      # Those of the generation `:logged`, and how many there were when all were looked at.
+      # Those that were logged, how many there were when all were looked at, and the generation
+      # then.
       problems: MapSet.new(),
       found: 0,
       logged: nil,
-      # The generation since which problems are logged soon; 0 for all, `nil` for none.
-      log_since: nil
+      # Whether problems are logged soon.
+      logs?: false
     }
 
     Process.send_after(self(), :rest, @rest)
+    Process.send_after(self(), :look, @look)
     {:ok, state |> log_problems() |> Map.put(:watch, watch(book))}
   end
 
@@ -117,19 +120,21 @@ defmodule Skillbook.Catalog.Watcher do
 
   def handle_call(:refresh_pages, _from, state) do
     {{change, []}, state} = next(state, &{Catalog.refresh_pages(&1), []})
-    {:reply, change, log_later(state, 0)}
+    {:reply, change, state, {:continue, :log_problems}}
   end
 
   def handle_call({:put_stored, rows, which}, _from, state) do
-    before = state.generation
     {{_change, unread}, state} = next(state, &Catalog.put_stored(&1, rows, which))
 
     if which == :all or disabled?(rows),
       do: publish(state.book, {:skillbook_disabled, state.book, :changed})
 
     # A writer does not wait for the log.
-    {:reply, unread, log_later(state, if(which == :some, do: before, else: 0))}
+    {:reply, unread, log_later(state)}
   end
+
+  @impl true
+  def handle_continue(:log_problems, state), do: {:noreply, log_problems(state)}
 
   @impl true
   def handle_info({:skillbook_paths, paths}, state) do
@@ -139,11 +144,19 @@ defmodule Skillbook.Catalog.Watcher do
     {:noreply, log_problems(state)}
   end
 
-  def handle_info(:log_problems, %{log_since: since} = state),
-    do: {:noreply, log_problems(%{state | log_since: nil}, since)}
+  def handle_info(:log_problems, state) do
+    # Problems that are gone stay among those that were logged, until they are the most.
+    all? = MapSet.size(state.problems) > @few_problems + 2 * state.found
+    {:noreply, log_problems(%{state | logs?: false}, all?, 0, MapSet.new())}
+  end
 
-  def handle_info({:log_problems, since, from, found}, state),
-    do: {:noreply, log_problems(state, since, from, found)}
+  def handle_info({:log_problems, all?, from, found}, state),
+    do: {:noreply, log_problems(state, all?, from, found)}
+
+  def handle_info(:look, state) do
+    Process.send_after(self(), :look, @look)
+    {:noreply, log_problems(state, false, 0, MapSet.new())}
+  end
 
   def handle_info(:rest, state) do
     Catalog.rest(state.catalog)
@@ -207,34 +220,26 @@ defmodule Skillbook.Catalog.Watcher do
     {made, %{state | generation: change.generation, entries: entries}}
   end
 
-  defp log_later(%{generation: generation, logged: generation} = state, _since), do: state
+  defp log_later(%{logs?: true} = state), do: state
 
-  defp log_later(%{log_since: nil} = state, since) do
+  defp log_later(state) do
     Process.send_after(self(), :log_problems, @log_after)
-    %{state | log_since: since}
+    %{state | logs?: true}
   end
 
-  defp log_later(state, since), do: %{state | log_since: min(state.log_since, since)}
+  defp log_problems(%{generation: generation, logged: generation} = state), do: state
 
-  defp log_problems(state, since \\ 0)
-
-  defp log_problems(%{generation: generation, logged: generation} = state, _since), do: state
-
-  defp log_problems(state, since) do
-    # Problems that are gone stay among those that were logged, until they are the most.
-    few? = MapSet.size(state.problems) <= @few_problems + 2 * state.found
-    state = %{state | logged: state.generation}
-    log_problems(state, if(few?, do: since, else: 0), 0, MapSet.new())
-  end
+  defp log_problems(state),
+    do: log_problems(%{state | logged: state.generation}, true, 0, MapSet.new())
 
   # Some at a time, since writers wait for this process. `found` are those of the times before.
-  defp log_problems(state, since, from, found) do
+  defp log_problems(state, all?, from, found) do
     %{book: book, catalog: catalog, severities: severities, problems: problems} = state
-    {current, next} = ProblemLog.log_new(book, catalog, severities, problems, since, from)
+    {current, next} = ProblemLog.log_new(book, catalog, severities, problems, all?, from)
     found = MapSet.union(found, current)
-    if next, do: send(self(), {:log_problems, since, next, found})
+    if next, do: send(self(), {:log_problems, all?, next, found})
 
-    if next == nil and since == 0,
+    if next == nil and all?,
       do: %{state | problems: found, found: MapSet.size(found)},
       else: %{state | problems: MapSet.union(problems, current)}
   end

@@ -73,18 +73,23 @@ defmodule Skillbook.Run.CircuitBreaker do
 
   @doc """
   Returns a diagnostic for each skill that is out of service, and that a view shows, with the
-  profiles of the tenants that the view's profile reads.
+  profiles of the tenants that the view's profile reads; of everything for `:all`.
   """
-  @spec diagnostics(Book.t(), View.t()) :: [Diagnostic.t()]
+  @spec diagnostics(Book.t(), View.t() | :all) :: [Diagnostic.t()]
   def diagnostics(%{breaker: false}, _view), do: []
 
   def diagnostics(book, view) do
+    reader = if view == :all, do: Profile.unrestricted(), else: view.profile
+
     rows =
       for {{name, profile, tenant}, fingerprint, state, failures, since, _} <-
             Enum.sort(:ets.tab2list(name(book.name))),
           state != :closed,
-          Profile.reads?(view.profile, tenant),
+          Profile.reads?(reader, tenant),
           do: {{name, fingerprint}, {profile, failures, since}}
+
+    # A view of everything opens all entries of the store.
+    view = if rows != [] and view == :all, do: View.all(book.catalog), else: view
 
     for {{name, fingerprint}, rows} <-
           rows |> Enum.group_by(&elem(&1, 0), &elem(&1, 1)) |> Enum.sort(),

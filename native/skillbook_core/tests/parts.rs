@@ -12,7 +12,7 @@ use skillbook_core::page::record::Record;
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::tenant::Tenant;
 use skillbook_core::view::search::Query;
-use skillbook_core::view::{Parts, Profile};
+use skillbook_core::view::{Parts, Profile, View};
 
 const WRITES: i64 = 1_000;
 const TENANTS: [&str; 3] = ["", "near", "far"];
@@ -158,5 +158,88 @@ fn a_write_leaves_the_views_of_others_as_they_are() {
         // The same again is no change.
         let number = parts.number();
         assert_eq!(write(id as i64, at, labels, "second").number, number);
+    }
+}
+
+#[test]
+fn problems_of_records_are_news_once_somebody_reads_them() {
+    let parts = Parts::new(Some(store()));
+    let files = |text: &str| {
+        let files = [("tea.md", doc("tea", "requires: [milk]\n", text))];
+        let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        vec![Some(common::source("files", SourceKind::Skills, &[], &files)), None]
+    };
+    parts.publish(files("Drink."), Arc::default());
+    let note = |id: i64, at: usize, text: &str| {
+        let text = format!("---\nrequires: [none]\n---\n{text}");
+        Record { id, tenant: tenant(at), ..common::record(&format!("note-{id}"), &text) }
+    };
+    let mut loading = parts.loading();
+    let loaded = [note(1, 1, "One"), note(2, 2, "Two")];
+    loading.add(loaded.iter().map(|record| parts.take_in(record)));
+    let (records, blocks) = loading.finish();
+    blocks.iter().for_each(|block| block.pack());
+    parts.loaded(records);
+    // The paths of problems, and whether the files are looked at.
+    let news = |all: bool| {
+        let (catalogs, next) = parts.news(all, 0);
+        assert_eq!(next, None);
+        let everything = Profile::unrestricted();
+        let views = catalogs.into_iter().map(|catalog| View::new(catalog, &everything).unwrap());
+        let mut paths: Vec<_> = views
+            .flat_map(|view| view.problems().map(|p| p.path.clone().unwrap()).collect::<Vec<_>>())
+            .collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    };
+    let write = |record: &Record| parts.put(vec![parts.read(record)], &[]);
+    assert_eq!(news(true), ["/files/tea.md"], "nobody reads a record");
+    assert_eq!(news(false), [""; 0]);
+    let view = parts.view(&reader(1)).unwrap();
+    assert_eq!(news(false), ["/files/tea.md", "/store/note-1.md"]);
+    assert_eq!(news(false), [""; 0], "once");
+    write(&note(2, 2, "Nobody reads it."));
+    assert_eq!(news(false), [""; 0]);
+    write(&note(1, 1, "Somebody does."));
+    assert_eq!(news(false), ["/files/tea.md", "/store/note-1.md"]);
+    parts.publish(files("Drink it hot."), Arc::default());
+    assert_eq!(news(true), ["/files/tea.md", "/store/note-1.md"]);
+    assert_eq!(news(true), ["/files/tea.md", "/store/note-1.md"], "also those that were looked at");
+    let _other = parts.view(&reader(2)).unwrap();
+    assert_eq!(news(false), ["/files/tea.md", "/store/note-2.md"]);
+    drop(view);
+}
+
+#[test]
+fn only_records_that_differ_are_read() {
+    let parts = Parts::new(Some(store()));
+    let all: Vec<Record> = (1..100)
+        .map(|id| Record {
+            id,
+            tenant: tenant(id as usize % 3),
+            labels: if id % 4 == 0 { vec!["staff".into()] } else { Vec::new() },
+            ..common::record(&format!("note-{id}"), &format!("Text {id} {}", "more ".repeat(200)))
+        })
+        .collect();
+    let ids =
+        |records: Vec<Record>| -> Vec<i64> { records.iter().map(|record| record.id).collect() };
+    assert_eq!(parts.differing(all.clone()), all);
+    parts.put(all.iter().map(|record| parts.read(record)).collect(), &[]);
+    let changed = |id: usize, change: &dyn Fn(&mut Record)| {
+        let mut all = all.clone();
+        change(&mut all[id - 1]);
+        ids(parts.differing(all))
+    };
+    for packed in [false, true] {
+        if packed {
+            parts.rest();
+        }
+        assert_eq!(changed(1, &|_| ()), [0; 0]);
+        assert_eq!(changed(7, &|record| record.content = "other".into()), [7]);
+        assert_eq!(changed(8, &|record| record.labels = Vec::new()), [8]);
+        assert_eq!(changed(9, &|record| record.tenant = tenant(1)), [9]);
+        assert_eq!(changed(99, &|record| record.id = 0), [0]);
+        assert_eq!(changed(99, &|record| record.id = 100), [100]);
     }
 }

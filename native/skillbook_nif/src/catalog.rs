@@ -229,8 +229,10 @@ impl CatalogResource {
             let there: FxHashSet<i64> = rows.records.iter().map(|record| record.id).collect();
             removed.extend(self.parts.record_ids().iter().filter(|id| !there.contains(id)));
         }
+        // After a lost connection most are as they were.
+        let records = self.parts.differing(rows.records);
         // Records have no handlers, so there are none to look up.
-        let records = parallel(&rows.records, || (), |_, record| self.parts.read(record));
+        let records = parallel(&records, || (), |_, record| self.parts.read(record));
         (Reloaded(self.parts.put(records, &removed)), rows.unread)
     }
 
@@ -485,9 +487,9 @@ fn catalog_names(catalog: ResourceArc<CatalogResource>) -> usize {
     catalog.parts.name_count()
 }
 
-#[rustler::nif]
+#[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_count(catalog: ResourceArc<CatalogResource>) -> usize {
-    catalog.parts.whole().count()
+    catalog.parts.once().count()
 }
 
 /// The diagnostics of everything.
@@ -496,22 +498,22 @@ fn catalog_diagnostics<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
 ) -> NifResult<Vec<Term<'a>>> {
-    let view = unrestricted(catalog.parts.whole())?;
+    let view = unrestricted(catalog.parts.once())?;
     let found = view.diagnostics().map(|diagnostic| encode::diagnostic(env, diagnostic)).collect();
     found
 }
 
-/// The diagnostics that are errors or warnings, of the records of one tenant with the same labels
-/// as one that has changed since a generation; for 0 of all, and of files. It is some of them, from
-/// a place on, and the place to go on with.
+/// The diagnostics that are errors or warnings, of the records that somebody reads, if they have
+/// not been asked for; with `all` also those that were, and of files. It is some of them, from a
+/// place on, and the place to go on with.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_problems<'a>(
     env: Env<'a>,
     catalog: ResourceArc<CatalogResource>,
-    since: u64,
+    all: bool,
     from: u32,
 ) -> NifResult<(Vec<Term<'a>>, Option<u32>)> {
-    let (catalogs, next) = catalog.parts.changed_since(since, from);
+    let (catalogs, next) = catalog.parts.news(all, from);
     let mut found = Vec::new();
     for catalog in catalogs {
         for diagnostic in unrestricted(catalog)?.problems() {

@@ -3,6 +3,7 @@ defmodule Skillbook.Catalog.ProblemLogTest do
   use Skillbook.SkillsCase, async: true
 
   import ExUnit.CaptureLog
+  import Skillbook.StoredRows
 
   @moduletag :tmp_dir
 
@@ -101,6 +102,60 @@ defmodule Skillbook.Catalog.ProblemLogTest do
     assert log =~
              "#{root}/a.md: error: expected text after the frontmatter, got none " <>
                "[body_missing]; write the instructions below the frontmatter"
+  end
+
+  test "has records of the store once somebody reads them", %{tmp_dir: root} do
+    store = Path.join(root, "store.db")
+    page = fn text -> "---\nrequires: [nowhere]\n---\n#{text}\n" end
+    write(root, %{"skills/a.md" => "---\nname: b\ndescription: Does it\n---\nText.\n"})
+    {first, _lines} = start([Path.join(root, "skills")], store: store)
+    sql = Skillbook.Book.sql(Skillbook.Book.fetch!(first))
+
+    for tenant <- ["acme", "globex"],
+        do: write_rows(sql, [stored(tenant, tenant: tenant, content: page.("Text."))])
+
+    stop_supervised!(first)
+    {book, [line]} = start([Path.join(root, "skills")], store: store)
+    assert line =~ "a.md"
+
+    look = fn ->
+      log =
+        capture_log(fn ->
+          watcher = Module.concat(book, Watcher)
+          send(watcher, :look)
+          :sys.get_state(watcher)
+        end)
+
+      for line <- warnings(log), do: line |> String.split(" ") |> Enum.at(3)
+    end
+
+    assert look.() == []
+    reader = fn tenant -> Skillbook.Profile.new!(id: "reader", tenant: tenant) end
+    Skillbook.view(book, reader.("acme"))
+    assert [path] = look.()
+    assert path =~ "acme.md"
+    assert look.() == []
+    # One that nobody reads is not opened for a change of it, and one that somebody reads is.
+    sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+    more = page.("More.")
+
+    revision =
+      write_rows(sql, [
+        stored("globex", id: 2, tenant: "globex", content: more),
+        stored("acme-two", tenant: "acme", content: more)
+      ])
+
+    log =
+      capture_log(fn ->
+        :ok = Skillbook.Store.Follower.sync(book, revision)
+        assert [path] = look.()
+        assert path =~ "acme-two.md"
+        Skillbook.view(book, reader.("globex"))
+        assert [path] = look.()
+        assert path =~ "globex.md"
+      end)
+
+    assert length(warnings(log)) == 2
   end
 
   test "the books of evaluations log no warnings", %{tmp_dir: root} do

@@ -222,6 +222,14 @@ impl Block {
         lock(&self.opened).upgrade()
     }
 
+    /// Whether somebody reads the entries. It does not wait for one who makes them.
+    pub(super) fn is_open(&self) -> bool {
+        match self.opened.try_lock() {
+            Ok(opened) => opened.strong_count() > 0,
+            Err(_) => true,
+        }
+    }
+
     /// The entry of one of the records. The others are not read for it.
     pub fn entry(&self, wanted: i64, opener: &Opener) -> Option<Arc<Entry>> {
         if let Some(opened) = self.opened() {

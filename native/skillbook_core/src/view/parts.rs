@@ -50,7 +50,7 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -105,6 +105,8 @@ pub struct Parts {
     opener: Opener,
     /// The bytes that open entries may take.
     max_open: AtomicUsize,
+    /// Whether somebody reads records whose problems were not asked for.
+    news: AtomicBool,
 }
 
 /// All that catalogs are made from.
@@ -234,6 +236,15 @@ impl State {
         }
     }
 
+    /// Whether the problems of a class among some were not asked for; see [`Parts::news`].
+    fn is_news(&self, classes: &Own) -> bool {
+        let is_news = |at: u32| self.records.classes()[at as usize].is_news(self.changed);
+        match classes {
+            Own::All => true,
+            Own::These(own) => own.iter().any(|at| is_news(*at)),
+        }
+    }
+
     /// The names whose entries a change of a record concerns: its own, and those of the base with
     /// its name, its title or an alias of it.
     fn concerned(&self, change: &RecordChange, names: &mut FxHashSet<Arc<str>>) {
@@ -271,7 +282,8 @@ impl Parts {
         let made = Mutex::new(Recent::new(MAX_CATALOGS, MAX_BYTES));
         let state = RwLock::new(State::new(sources, opener.clone()));
         let (number, max_open) = (AtomicU64::new(0), AtomicUsize::new(MAX_OPEN));
-        Parts { source, state, number, readers, made, opener, max_open }
+        let news = AtomicBool::new(false);
+        Parts { source, state, number, readers, made, opener, max_open, news }
     }
 
     /// The number of the current generation, which counts the changes.
@@ -339,6 +351,11 @@ impl Parts {
         drop(before);
     }
 
+    /// The records that differ from those of their ids, or are new.
+    pub fn differing(&self, records: Vec<Record>) -> Vec<Record> {
+        self.state().records.differing(records)
+    }
+
     /// Reads a record, to be put. Several threads may do so at once.
     pub fn read(&self, record: &Record) -> Written {
         Written::new(&self.source, record)
@@ -355,6 +372,7 @@ impl Parts {
         if changes.is_empty() {
             return Change { number: state.number, ..Change::default() };
         }
+        self.news.store(true, Ordering::Relaxed);
         let mut names = FxHashSet::default();
         changes.iter().for_each(|change| state.concerned(change, &mut names));
         // A name had an entry before if an entry of it went, or one has it that did not come now.
@@ -454,6 +472,12 @@ impl Parts {
         View::cached(&made.catalog, profile)
     }
 
+    /// The catalog of everything, for one look: it is not kept, and neither are its entries.
+    pub fn once(&self) -> Arc<CachedCatalog> {
+        let before = lock(&self.made).get(&Own::All).cloned();
+        self.make(&Own::All, before).catalog
+    }
+
     /// The catalog of everything.
     pub fn whole(&self) -> Arc<CachedCatalog> {
         self.made(Own::All).catalog
@@ -465,14 +489,18 @@ impl Parts {
         self.made(classes).catalog
     }
 
-    /// The catalogs of the classes that have changed since a generation, each with the base; of all
-    /// classes and of the base for 0. It is some of them, from a class on, and the class to go on
-    /// with. Nobody reads them for long, so they are not kept.
-    pub fn changed_since(&self, number: u64, from: u32) -> (Vec<Arc<CachedCatalog>>, Option<u32>) {
+    /// The catalogs of the classes whose problems were not asked for since they changed, each with
+    /// the base; with `all` the base too, and classes that were asked for. Only those that somebody
+    /// reads are among them, since the others would be opened for it. It is some of them, from a
+    /// class on, and the class to go on with. Nobody reads them for long, so they are not kept.
+    pub fn news(&self, all: bool, from: u32) -> (Vec<Arc<CachedCatalog>>, Option<u32>) {
+        if !self.news.swap(false, Ordering::Relaxed) && !all && from == 0 {
+            return (Vec::new(), None);
+        }
         let state = self.state();
-        let mut changed: Vec<Own> = Vec::new();
-        if number == 0 && from == 0 {
-            changed.push(Own::These([].into()));
+        let mut news: Vec<Own> = Vec::new();
+        if all && from == 0 {
+            news.push(Own::These([].into()));
         }
         let (mut records, mut next) = (0, None);
         for (class, at) in state.records.classes().iter().zip(0..).skip(from as usize) {
@@ -480,15 +508,15 @@ impl Parts {
                 next = Some(at);
                 break;
             }
-            if class.changed > number {
-                changed.push(Own::These([at].into()));
+            if (all || class.is_news(state.changed)) && class.is_open() {
+                class.look(state.number);
+                news.push(Own::These([at].into()));
                 records += class.count();
             }
         }
         drop(state);
         let before = |own: &Own| lock(&self.made).get(own).cloned();
-        let catalogs = changed.iter().map(|own| self.make(own, before(own)).catalog);
-        (catalogs.collect(), next)
+        (news.iter().map(|own| self.make(own, before(own)).catalog).collect(), next)
     }
 
     /// The entries with a schedule, or those of one name. Every record with a schedule is among
@@ -531,7 +559,7 @@ impl Parts {
             }
             before => {
                 let (base, sources) = (state.base.clone(), state.sources.clone());
-                let blocks = state.records(own);
+                let (blocks, is_news) = (state.records(own), state.is_news(own));
                 drop(state);
                 let (records, opened) = records::read(&blocks, &self.opener);
                 let before = before.map_or(base.clone(), |made| made.catalog);
@@ -540,6 +568,9 @@ impl Parts {
                 let catalog = catalog.with_handlers(base.handlers().clone());
                 let catalog = Arc::new(CachedCatalog::over(base, catalog));
                 catalog.follow(&before);
+                if is_news {
+                    self.news.store(true, Ordering::Relaxed);
+                }
                 Made { catalog, from: number, read: number, _opened: opened.into() }
             }
         }

@@ -52,6 +52,7 @@ mod loading;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
@@ -99,6 +100,8 @@ pub struct Class {
     pub labels: Vec<String>,
     /// The number that the last change of one of them was given.
     pub changed: u64,
+    /// The number of the generation in which its problems were asked for last.
+    looked: AtomicU64,
     /// The number of records.
     records: usize,
     /// By the ids of their records.
@@ -144,6 +147,21 @@ impl Class {
     /// The number of records.
     pub fn count(&self) -> usize {
         self.records
+    }
+
+    /// Whether its problems were not asked for since a generation and its last change.
+    pub fn is_news(&self, since: u64) -> bool {
+        self.looked.load(Ordering::Relaxed) < self.changed.max(since)
+    }
+
+    /// Notes that its problems were asked for in a generation.
+    pub fn look(&self, number: u64) {
+        self.looked.store(number, Ordering::Relaxed);
+    }
+
+    /// Whether somebody reads some of its entries.
+    pub fn is_open(&self) -> bool {
+        self.blocks.iter().any(|block| block.is_open())
     }
 
     /// The place of the block that a record is in, or would be in.
@@ -309,6 +327,31 @@ impl Records {
         }
     }
 
+    /// The records that differ from those of their ids, or are new. None of them is read.
+    pub fn differing(&self, records: Vec<Record>) -> Vec<Record> {
+        let class = |id: i64| self.made.get(&id).copied();
+        let mut places: Vec<_> = (0..records.len()).collect();
+        // So that each block is unpacked once.
+        places.sort_by_key(|at| (class(records[*at].id), records[*at].id));
+        let mut known = vec![false; records.len()];
+        let mut last: Option<(&Arc<Block>, Arc<[u8]>)> = None;
+        for at in places {
+            let record = &records[at];
+            let class = class(record.id).map(|class| &self.classes[class as usize]);
+            let Some(class) = class.filter(|class| class.tenant == record.tenant) else { continue };
+            let Some(block) = class.blocks.get(class.at(record.id)) else { continue };
+            let lines = match last.take() {
+                Some((other, lines)) if Arc::ptr_eq(other, block) => lines,
+                _ => block.lines(),
+            };
+            let (found, line) = block.place(&lines, record.id);
+            known[at] = found && lines[line] == record.line()[..];
+            last = Some((block, lines));
+        }
+        let records = records.into_iter().zip(known);
+        records.filter(|(_, known)| !known).map(|(record, _)| record).collect()
+    }
+
     /// The blocks that should be packed, because those that were written after them have so many
     /// bytes.
     pub fn settle(&mut self, most: usize) -> Vec<Arc<Block>> {
@@ -416,7 +459,8 @@ impl Records {
         let number = self.classes.len() as u32;
         self.numbers.entry(tenant.clone()).or_default().insert(labels.to_vec(), number);
         let (tenant, labels) = (tenant.clone(), labels.to_vec());
-        self.classes.push(Class { tenant, labels, changed: 0, records: 0, blocks: Vec::new() });
+        let (changed, looked, records, blocks) = Default::default();
+        self.classes.push(Class { tenant, labels, changed, looked, records, blocks });
         self.empty += 1;
         number
     }
