@@ -92,6 +92,8 @@ const NATIVE: &[(&str, Switches)] = &[
         &[
             ("source", Kind::Text),
             ("domain", Kind::Text),
+            ("limit", Kind::Number(1, Some(1000))),
+            ("after", Kind::Text),
             ("json", Kind::Switch),
             JSON_FORMAT,
             ("diagnostics", Kind::Switch),

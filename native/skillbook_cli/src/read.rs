@@ -66,7 +66,8 @@ pub fn run_list(options: &Options, standalone: bool) -> Status {
     let (sources, domains) = (options.texts("source"), options.texts("domain"));
     let json = options.is_json();
     if options.is_on("diagnostics", false) {
-        if !(sources.is_empty() && domains.is_empty() && options.args.is_empty()) {
+        let is_page = ["limit", "after"].iter().any(|name| options.get(name).is_some());
+        if is_page || !(sources.is_empty() && domains.is_empty() && options.args.is_empty()) {
             let message = "--diagnostics takes no words or filters";
             return Ok(usage_error(message, "list --help"));
         }
@@ -80,7 +81,9 @@ pub fn run_list(options: &Options, standalone: bool) -> Status {
     if let Some(text) = problems(&diagnostics) {
         note(text.trim_end());
     }
-    let filter = Filter { words: &options.args, sources: &sources, domains: &domains };
+    let (limit, after) = (options.number("limit"), options.get("after"));
+    let filter =
+        Filter { words: &options.args, sources: &sources, domains: &domains, after, limit };
     Ok(printed(&list(&book.view(&book::profile(options)), filter, json, terminal(options)))?)
 }
 

@@ -70,7 +70,8 @@ fn entries_are_a_table() {
     ];
     for (words, sources, domains, expected) in rows {
         let (words, sources, domains) = (texts(words), texts(sources), texts(domains));
-        let filter = Filter { words: &words, sources: &sources, domains: &domains };
+        let (sources, domains) = (&sources, &domains);
+        let filter = Filter { words: &words, sources, domains, ..Filter::default() };
         assert_eq!(list(&view, filter, false, PLAIN), expected, "{words:?}");
     }
     let empty = list(&self::view(&[]), Filter::default(), false, PLAIN);
@@ -81,6 +82,22 @@ fn entries_are_a_table() {
         Some("\u{1B}[1mmail.send\u{1B}[0m  \u{1B}[2mcommand  s\u{1B}[0m  Sends a m…")
     );
     let words = texts(&["pdf"]);
+    // A page after the last one is empty, whatever the filter.
+    for (words, after, limit, expected) in [
+        (&[][..], None, Some(1), "mail.send"),
+        (&[], Some("mail.send"), Some(1), "pdf"),
+        (&[], Some("mail.send!"), None, "pdf"),
+        (&words[..], Some("a"), Some(1), "pdf"),
+        (&[], Some("pdf"), Some(1), ""),
+        (&words[..], Some("pdf"), None, ""),
+    ] {
+        let filter = Filter { words, after, limit, ..Filter::default() };
+        let printed = list(&view, filter, false, PLAIN);
+        assert_eq!(printed.output.split(' ').next(), Some(expected), "{filter:?}");
+        assert_eq!((printed.complaint, printed.failed), (None, false), "{filter:?}");
+        let page = list(&view, filter, true, PLAIN).output;
+        assert_eq!(page.matches("\"name\"").count(), usize::from(!expected.is_empty()), "{page}");
+    }
     let filter = Filter { words: &words, ..Filter::default() };
     assert_eq!(
         list(&view, filter, true, PLAIN).output,

@@ -82,13 +82,13 @@ fn report_problems(found: Vec<Term>) -> NifResult<Option<String>> {
 fn report_list<'a>(
     env: Env<'a>,
     view: ResourceArc<ViewResource>,
-    words: Vec<String>,
-    sources: Vec<String>,
-    domains: Vec<String>,
+    (words, sources, domains): (Vec<String>, Vec<String>, Vec<String>),
+    (limit, after): (Option<usize>, Option<String>),
     json: bool,
     terminal: TerminalOptions,
 ) -> Term<'a> {
-    let filter = Filter { words: &words, sources: &sources, domains: &domains };
+    let (sources, domains, after) = (&sources, &domains, after.as_deref());
+    let filter = Filter { words: &words, sources, domains, after, limit };
     encode(env, list(view.core(), filter, json, terminal.terminal()))
 }
 

@@ -17,6 +17,10 @@ pub struct Filter<'a> {
     pub sources: &'a [String],
     /// Domains of commands.
     pub domains: &'a [String],
+    /// Those after this name: that of the last entry of the page before.
+    pub after: Option<&'a str>,
+    /// How many at most.
+    pub limit: Option<usize>,
 }
 
 impl Filter<'_> {
@@ -47,10 +51,14 @@ fn text(entry: &Entry) -> String {
 /// The entries of a view as a table, or as JSON.
 pub fn list(view: &View, filter: Filter, as_json: bool, terminal: Terminal) -> Printed {
     let all: Vec<&Entry> = view.entries().map(|(_, entry)| &**entry).collect();
-    let entries: Vec<&Entry> = all.iter().copied().filter(|entry| filter.admits(entry)).collect();
+    let after = |entry: &&Entry| filter.after.is_none_or(|name| *entry.name > *name);
+    let listed = all.iter().copied().filter(after).filter(|entry| filter.admits(entry));
+    let entries: Vec<&Entry> = listed.take(filter.limit.unwrap_or(usize::MAX)).collect();
     let json = || super::json(entries.iter().map(|entry| fields(entry)).collect());
     let printed = if as_json { Printed::text(json()) } else { Printed::default() };
     match (entries.is_empty(), as_json) {
+        // The page before was the last one.
+        (true, _) if filter.after.is_some() => printed,
         (true, _) if !filter.is_empty() => printed.failing(no_match(&all, filter)),
         (_, true) => printed,
         (true, false) => {

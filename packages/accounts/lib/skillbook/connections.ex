@@ -350,11 +350,19 @@ defmodule Skillbook.Connections do
   # For people
 
   @doc """
-  Lists the connections of a profile, or of all profiles without the option `:profile`. With the
-  option `:tenant`, those that a profile with this `:tenant` may see are listed.
+  Lists the connections of a profile, or of all profiles: by account, in the book's order, and by
+  profile.
 
   Accounts with a secret of the application are listed for a profile that may use them; without a
   profile once, with `profile: nil`.
+
+  ## Options
+
+    * `:profile` - the id of the profile; all profiles by default
+    * `:tenant` - only those that a profile with this `:tenant` may see
+    * `:limit` - the largest number of connections; all by default
+    * `:after` - lists the connections after this one: the last one of the page before, or its
+      `:account` and `:profile` as text, such as `"google ann"`
 
   ## Examples
 
@@ -363,27 +371,68 @@ defmodule Skillbook.Connections do
       iex> {:ok, [connection]} = Skillbook.Connections.list(:listed, profile: "default")
       iex> {connection.account, connection.status, connection.services}
       {:hubspot, :connected, [:hubspot]}
+      iex> Skillbook.Connections.list(:listed, limit: 10, after: connection)
+      {:ok, []}
   """
-  @spec list(Skillbook.book(), profile: String.t(), tenant: Profile.tenant()) ::
+  @spec list(Skillbook.book(), Skillbook.options()) ::
           {:ok, [Connection.t()]} | {:error, Exception.t()}
   def list(book, options \\ []) do
-    names = [:profile, :tenant]
+    names = [:profile, :tenant, :limit, :after]
 
     with {:ok, book, options} <- start("Skillbook.Connections.list/2", book, options, names),
-         {:ok, rows} <- rows(book, options[:profile]) do
-      reader = %{Profile.unrestricted() | tenant: Keyword.get(options, :tenant, :all)}
-      rows = Enum.filter(rows, &Profile.reads?(reader, &1.tenant))
-      {:ok, Enum.flat_map(Config.all(book), &listed(&1, rows, options[:profile]))}
+         {:ok, places} <- places(book, options[:after]) do
+      UntilError.reduce(places, [], fn {account, last}, listed ->
+        left = if limit = options[:limit], do: limit - length(listed)
+
+        with {:ok, more} <- page(book, account, last, left, options),
+             do: {:ok, listed ++ more}
+      end)
     end
   end
 
-  defp rows(book, profile) do
-    with sql when sql != nil <- Book.sql(book),
-         {:ok, rows} <- Table.list(sql, profile) do
-      {:ok, rows}
-    else
-      nil -> {:ok, []}
-      {:error, error} -> {:error, error}
+  # The accounts of which connections are listed, each with the profile of the last one before.
+  defp places(book, nil), do: {:ok, for(account <- Config.all(book), do: {account, nil})}
+
+  defp places(book, last) do
+    all = Config.all(book)
+    {name, profile} = place(last, all)
+
+    case Enum.drop_while(all, &(to_string(&1.name) != name)) do
+      [] -> find(book, name)
+      [account | rest] -> {:ok, [{account, profile} | for(other <- rest, do: {other, nil})]}
+    end
+  end
+
+  defp place(%Connection{account: account, profile: profile}, _all),
+    do: {to_string(account), profile || ""}
+
+  # Names of accounts may have blanks, so the longest is meant.
+  defp place(text, all) do
+    names = for account <- all, do: to_string(account.name)
+    found = Enum.filter(names, &String.starts_with?(text <> " ", &1 <> " "))
+
+    case Enum.max_by(found, &byte_size/1, fn -> nil end) do
+      nil -> {text, ""}
+      name -> {name, text |> String.replace_prefix(name, "") |> String.replace_prefix(" ", "")}
+    end
+  end
+
+  defp page(_book, _account, _last, 0, _options), do: {:ok, []}
+
+  defp page(book, account, last, limit, options) do
+    case {auth(account), Book.sql(book)} do
+      {:oauth, nil} ->
+        {:ok, []}
+
+      {:oauth, sql} ->
+        reader = %{Profile.unrestricted() | tenant: Keyword.get(options, :tenant, :all)}
+        name = to_string(account.name)
+
+        with {:ok, rows} <- Table.page(sql, name, options[:profile], reader, last, limit),
+             do: {:ok, Enum.map(rows, &connection(account, &1))}
+
+      _secret ->
+        {:ok, if(last, do: [], else: listed(account, [], options[:profile]))}
     end
   end
 
@@ -436,9 +485,12 @@ defmodule Skillbook.Connections do
           check_allowed(book, account, :allowed) == :ok,
           do: account
 
-    with {:ok, rows} <- if(accounts == [], do: {:ok, []}, else: rows(book, id)),
+    with {:ok, rows} <- rows(Book.sql(book), accounts, id),
          do: {:ok, Enum.map(accounts, &sign_in(book, profile, &1, rows))}
   end
+
+  defp rows(sql, accounts, _profile) when sql == nil or accounts == [], do: {:ok, []}
+  defp rows(sql, _accounts, profile), do: Table.list(sql, profile)
 
   defp sign_in(book, profile, account, rows) do
     connection = account |> listed(rows, profile.id) |> List.first()
@@ -654,12 +706,16 @@ defmodule Skillbook.Connections do
     [
       profile: {"the id of a profile", &Options.text?/1},
       tenant: {"text, nil or :all", &(&1 in [nil, :all] or Profile.name?(&1))},
+      limit: {"a number from 1 or nil", &(is_nil(&1) or Options.positive?(&1))},
+      after: {"a connection, its account and profile as text, or nil", &place?/1},
       redirect: {~s(a URL such as "https://example.com/callback"), &redirect?/1},
       for: {"a list of names of commands", &Options.texts?/1},
       scopes: {"a list of scopes", &scopes?/1},
       session: {"a text", &(is_binary(&1) and &1 != "")}
     ]
   end
+
+  defp place?(last), do: is_nil(last) or is_struct(last, Connection) or Options.text?(last)
 
   defp scopes?(list), do: is_list(list) and Enum.all?(list, &OAuth.scope?/1)
 

@@ -82,8 +82,21 @@ defmodule Skillbook.Connections.Part do
     text? = ~w(profile tenant identity)a
     output = [text: ~w(account status)a, text?: text?, boolean: [:sign_in]]
     output = output ++ [texts: ~w(services scopes)a, time?: ~w(connected_at renewed_at)a]
-    list = %Operation{name: :connections, doc: "Lists the connections.", run: &Connections.list/2}
-    [%{list | caller: :trusted, output: [output]}]
+    last = "the `account` and the `profile` of the last connection of the page before"
+
+    [
+      %Operation{
+        name: :connections,
+        doc: "Lists the connections.",
+        caller: :trusted,
+        input: [
+          limit: {{:number, 1, 1_000}, "the most of them, all by default"},
+          after: {{:text, 300}, last}
+        ],
+        output: [output],
+        run: &Connections.list/2
+      }
+    ]
   end
 
   @impl true

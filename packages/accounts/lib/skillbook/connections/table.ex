@@ -6,7 +6,7 @@ defmodule Skillbook.Connections.Table do
   # `connections`, so such changes commit in the order of their revisions. A new token changes
   # only its row.
 
-  alias Skillbook.SQL
+  alias Skillbook.{Profile, SQL}
   alias Skillbook.SQL.{Tenants, Values}
   alias Skillbook.Support.Number
 
@@ -36,6 +36,9 @@ defmodule Skillbook.Connections.Table do
              "version, connected_at, renewed_at"
   @key "profile = $1 and account = $2"
 
+  # A limit that is none.
+  @all 9_223_372_036_854_775_807
+
   @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
                    "text) where key = 'connections' returning value"
 
@@ -57,6 +60,30 @@ defmodule Skillbook.Connections.Table do
     {where, params} = if profile, do: {"where profile = $1", [profile]}, else: {"", []}
 
     query = "select #{@columns} from skillbook_connections #{where} order by profile, account"
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params), do: {:ok, Enum.map(rows, &row/1)}
+  end
+
+  @doc """
+  The rows of an account that a reader may see, of all profiles or of one, in the order of
+  profiles: those after a profile, at most so many; `nil` for all.
+  """
+  @spec page(
+          SQL.t(),
+          String.t(),
+          String.t() | nil,
+          Profile.t(),
+          String.t() | nil,
+          pos_integer() | nil
+        ) :: {:ok, [row()]} | {:error, SQL.Error.t()}
+  def page(sql, account, profile, reader, last, limit) do
+    {tenants, values} = Tenants.readable(reader, "tenant", 4)
+    only = if profile, do: "profile = $3", else: "$3 = ''"
+
+    query =
+      "select #{@columns} from skillbook_connections where account = $1 and profile > $2 " <>
+        "and #{only} and #{tenants} order by profile limit $#{4 + length(values)}"
+
+    params = [account, last || "", profile || ""] ++ values ++ [limit || @all]
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, params), do: {:ok, Enum.map(rows, &row/1)}
   end
 

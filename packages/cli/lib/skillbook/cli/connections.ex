@@ -4,11 +4,11 @@ defmodule Skillbook.CLI.Connections do
 
   @behaviour Skillbook.CLI.Subcommand
 
-  alias Skillbook.CLI.{Accounts, Session, Terminal}
+  alias Skillbook.CLI.{Accounts, Arguments, Session, Terminal}
   alias Skillbook.{Connections, Part}
 
   @impl true
-  def switches, do: [json: :boolean]
+  def switches, do: [json: :boolean] ++ Arguments.inputs([:connections])
 
   @impl true
   def args([]), do: {:ok, ["list"]}
@@ -19,6 +19,7 @@ defmodule Skillbook.CLI.Connections do
   def run(%{args: ["list"]} = options) do
     Session.with_book(options, :read, fn book ->
       given = if options.profile_given, do: [profile: options.profile], else: []
+      given = given ++ Keyword.take(options.flags, [:limit, :after])
 
       with {:ok, connections} <- Connections.list(book, given), do: put(connections, options)
     end)

@@ -8,7 +8,10 @@ defmodule Skillbook.CLI.List do
   alias Skillbook.Native
 
   @impl true
-  def switches, do: [source: :keep, domain: :keep, json: :boolean, diagnostics: :boolean]
+  def switches do
+    page = [limit: {:number, 1, 1_000}, after: :string]
+    [source: :keep, domain: :keep] ++ page ++ [json: :boolean, diagnostics: :boolean]
+  end
 
   @impl true
   def args(words), do: {:ok, words}
@@ -20,7 +23,8 @@ defmodule Skillbook.CLI.List do
       else: Session.with_book(options, :read, &list(&1, options), [:problems, :offers])
   end
 
-  defp filters(options), do: options.args ++ Keyword.take(options.flags, [:source, :domain])
+  defp filters(%{flags: flags} = options),
+    do: options.args ++ Keyword.take(flags, [:source, :domain, :limit, :after])
 
   defp list(book, %{flags: flags} = options) do
     if flags[:diagnostics] do
@@ -28,9 +32,8 @@ defmodule Skillbook.CLI.List do
     else
       Native.report_list(
         Session.view(book, options).ref,
-        options.args,
-        Keyword.get_values(flags, :source),
-        Keyword.get_values(flags, :domain),
+        {options.args, Keyword.get_values(flags, :source), Keyword.get_values(flags, :domain)},
+        {flags[:limit], flags[:after]},
         flags[:json] || false,
         Terminal.new(options.color)
       )

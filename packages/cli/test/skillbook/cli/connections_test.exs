@@ -141,6 +141,9 @@ defmodule Skillbook.CLI.ConnectionsTest do
               }
             ]} = JSON.decode(json)
 
+    page = ["connections", "--limit", "1", "--after", "google default", "--json"]
+    assert run_cli(context.cli ++ page) == {"[]\n", 0, ""}
+
     {text, 0, ""} = run_cli(context.cli ++ ["connections"])
 
     assert text =~

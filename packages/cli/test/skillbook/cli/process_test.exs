@@ -275,6 +275,9 @@ defmodule Skillbook.CLI.ProcessTest do
           {["--source", "more", "--source", "skills"], ~w(mail.read mail.send notes.echo), 0, ""},
           {["--domain", "mail"], ~w(mail.read mail.send), 0, ""},
           {["--domain", "mail", "--source", "skills"], ~w(mail.send), 0, ""},
+          {["--limit", "2"], ~w(mail.read mail.send), 0, ""},
+          {["--limit", "1", "--after", "mail.read"], ~w(mail.send), 0, ""},
+          {["mail", "--after", "mail.send"], [], 0, ""},
           {["nowhere"], [], 1, none <> "\n"},
           {["--source", "x"], [], 1, none <> "; the sources are more, skills\n"},
           {["--domain", "x"], [], 1, none <> "; the domains are mail, notes\n"}
@@ -422,6 +425,11 @@ defmodule Skillbook.CLI.ProcessTest do
           {["--dri", "x"], "skillbook: unknown option `--dri`; did you mean `--dir`?\n"},
           {["tools", "x"],
            "skillbook: `tools` takes no argument, got: x\nSee: skillbook tools --help\n"},
+          {["list", "--limit", "0"],
+           "skillbook: --limit expects a whole number from 1 to 1000, got: 0\n" <>
+             "See: skillbook list --help\n"},
+          {["list", "--diagnostics", "--limit", "1"],
+           "skillbook: --diagnostics takes no words or filters\nSee: skillbook list --help\n"},
           {["list", "--diagnostics", "x"],
            "skillbook: --diagnostics takes no words or filters\nSee: skillbook list --help\n"},
           {["lint", "--no-builtins", "--dir", "skills/notes", "no"],
