@@ -22,6 +22,7 @@ defmodule Bench.Scale do
 
   @own 50
   @writes 200
+  @changes 1_000
   @rounds 5
 
   @rows [
@@ -38,7 +39,10 @@ defmodule Bench.Scale do
     searched: "a tenant's search, the first",
     search: "the same again",
     written: "the same after the tenant's own write",
-    list: "the tenant's entries listed from the store"
+    list: "the tenant's entries listed from the store",
+    reads: "a read: 50, 99 and 99.9 of 100 in",
+    reads_other: "the same during 1,000 changes of others",
+    reads_own: "the same during 1,000 changes of its own"
   ]
 
   def run(sizes) do
@@ -66,6 +70,7 @@ defmodule Bench.Scale do
   defp cell({:rate, ns}, {:rate, ns}), do: rate(ns)
   defp cell({:rate, ns}, {:rate, insert}), do: "#{rate(ns)} #{Float.round(insert / ns, 2)}x"
   defp cell({:time, ns}, _insert), do: duration(ns)
+  defp cell({:times, list}, _insert), do: Enum.map_join(list, "; ", &duration/1)
 
   defp cell({:memory, memory, bytes}, _insert),
     do: "#{Float.round(memory / bytes, 1)}x of #{Float.round(bytes / 1_000_000, 1)} MB"
@@ -82,6 +87,7 @@ defmodule Bench.Scale do
   end
 
   defp plotted({:memory, memory, bytes}), do: memory / bytes
+  defp plotted({:times, list}), do: List.last(list)
   defp plotted({_kind, ns}), do: ns
 
   defp row([name | cells]),
@@ -241,6 +247,11 @@ defmodule Bench.Scale do
 
     list = best(fn -> each(1..5, fn _ -> {:ok, _} = Store.list(view) end) end)
 
+    changes = fn profile -> fn -> for at <- 1..@changes, do: create(profile, "read-#{at}") end end
+    reads = reads(one, fn -> Process.sleep(1_000) end)
+    reads_other = reads(one, changes.(two))
+    reads_own = reads(one, changes.(one))
+
     %{
       create: {:rate, created},
       together: {:rate, together},
@@ -252,7 +263,10 @@ defmodule Bench.Scale do
       searched: {:time, searched},
       search: {:time, again_searched},
       written: {:time, written},
-      list: {:time, list}
+      list: {:time, list},
+      reads: {:times, reads},
+      reads_other: {:times, reads_other},
+      reads_own: {:times, reads_own}
     }
   end
 
@@ -278,6 +292,23 @@ defmodule Bench.Scale do
       end)
 
     time * 1000 / (@writes * length(writers))
+  end
+
+  # The nanoseconds of a tenant's reads while something else happens, at the 50th, 99th and 99.9th
+  # of 100. On a busy machine the operating system is in them, as it is in those of a quiet book.
+  defp reads(profile, meanwhile) do
+    task = Task.async(meanwhile)
+    times = timed(profile, task.pid, [])
+    Task.await(task, :infinity)
+    times = times |> Enum.sort() |> List.to_tuple()
+    for part <- [0.5, 0.99, 0.999], do: elem(times, trunc(part * tuple_size(times)))
+  end
+
+  defp timed(profile, pid, times) do
+    began = System.monotonic_time(:nanosecond)
+    {:ok, _entry} = View.fetch(Skillbook.view(:scale, profile), "entry-0")
+    times = [System.monotonic_time(:nanosecond) - began | times]
+    if Process.alive?(pid), do: timed(profile, pid, times), else: times
   end
 
   defp best(fun), do: Enum.min(for _ <- 1..@rounds, do: fun.())
