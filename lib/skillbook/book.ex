@@ -342,7 +342,7 @@ defmodule Skillbook.Book do
 
     def start_link(%{name: name, catalog: catalog}) do
       message = {:skillbook_started, name, Catalog.generation(catalog)}
-      for group <- [:changes, :approvals], do: Watcher.publish(name, message, group)
+      for group <- [:changes, :starts], do: Watcher.publish(name, message, group)
       :ignore
     end
   end

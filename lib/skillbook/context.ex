@@ -53,6 +53,7 @@ defmodule Skillbook.Context do
   @typedoc """
   A run of `Skillbook.Agent`.
 
+    * `:run` - its process
     * `:model` - its model
     * `:depth`, `:max_depth` - the nesting depth of agents and its limit
     * `:turns_left`, `:time_left` (milliseconds), `:tokens_left` and `:cost_left` (or `nil`) - the
@@ -62,6 +63,7 @@ defmodule Skillbook.Context do
     * `:options` - options of `Skillbook.Agent.run/3` for a nested run, which shares this budget
   """
   @type agent :: %{
+          run: pid(),
           model: Skillbook.Model.t(),
           depth: non_neg_integer(),
           max_depth: non_neg_integer(),

@@ -55,21 +55,25 @@ defmodule Skillbook.Catalog.Watcher do
   def put_stored(book, rows, which),
     do: GenServer.call(name(book), {:put_stored, rows, which}, :infinity)
 
-  @doc "Subscribes to the changes of a book, or to the messages of another group."
-  @spec subscribe(atom(), term()) :: :ok
-  def subscribe(book, group \\ :changes) do
-    if self() in subscribed(book, group),
+  @doc "Subscribes a process to the changes of a book, or to the messages of another group."
+  @spec subscribe(atom(), term(), pid()) :: :ok
+  def subscribe(book, group \\ :changes, pid \\ self()) do
+    if pid in subscribed(book, group),
       do: :ok,
-      else: :pg.join(@subscribers, {book, group}, self())
+      else: :pg.join(@subscribers, {book, group}, pid)
   end
 
-  @spec unsubscribe(atom()) :: :ok | :not_joined
-  def unsubscribe(book), do: :pg.leave(@subscribers, {book, :changes}, self())
+  @spec unsubscribe(atom(), term()) :: :ok | :not_joined
+  def unsubscribe(book, group \\ :changes), do: :pg.leave(@subscribers, {book, group}, self())
 
-  @doc "Sends a message to the subscribers of a book, or of another group."
+  @doc "Sends a message to the subscribers of a book on this node, or of another group."
   @spec publish(atom(), term(), term()) :: :ok
   def publish(book, message, group \\ :changes),
     do: Enum.each(subscribed(book, group), &send(&1, message))
+
+  @doc "The subscribers of a group on all nodes."
+  @spec everywhere(atom(), term()) :: [pid()]
+  def everywhere(book, group), do: :pg.get_members(@subscribers, {book, group})
 
   defp subscribed(book, group \\ :changes),
     do: :pg.get_local_members(@subscribers, {book, group})

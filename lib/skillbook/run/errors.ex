@@ -389,7 +389,8 @@ defmodule Skillbook.PolicyError do
     * `:json` - whether the caller made a tool call, so that the message shows one
     * `:writes` - whether the command has side effects; if not, its page has `approval: required`
     * `:timeout` - for `:ask_timeout`, in milliseconds
-    * `:by` - for `:denied`, who declined as of `Skillbook.deny/3`, or `nil` for the user
+    * `:by` - for `:denied`, who declined as of `Skillbook.deny/3`, or `nil` for the user. Not in
+      the message
     * `:text` - for `:hook` its text; for `:denied` that of the decision, or `nil`; for `:waiting`
       the largest number; for `:unstorable` the reason, for the operator
 
@@ -452,12 +453,12 @@ defmodule Skillbook.PolicyError do
   defp why(%{kind: :hook, text: text}), do: text
 
   defp why(%{kind: :denied, text: nil} = error) do
-    "#{asked(error)}, and #{error.by || "the user"} declined. " <>
+    "#{asked(error)}, and #{declined(error)}. " <>
       "Do not try again unless the user asks for it."
   end
 
   defp why(%{kind: :denied, text: text} = error) do
-    "#{asked(error)}, and #{error.by || "the user"} declined: #{text}"
+    "#{asked(error)}, and #{declined(error)}: #{text}"
   end
 
   defp why(%{kind: :unanswered} = error) do
@@ -479,6 +480,10 @@ defmodule Skillbook.PolicyError do
     "it needs an approval, and the call cannot be stored until then: #{error.text}. " <>
       "You cannot fix this: tell the user."
   end
+
+  # The model need not know who decides for others.
+  defp declined(%{by: nil}), do: "the user declined"
+  defp declined(_error), do: "it was declined"
 
   defp asked(%{writes: true}), do: "it changes something"
   defp asked(%{writes: false}), do: "it needs an approval"

@@ -82,7 +82,8 @@ defmodule Skillbook.ClockTest do
     assert claim.("another") == {:error, :taken}
 
     result = %Result{status: :ok, content: "Ran.", name: "x.run"}
-    finish = &Approval.Table.finish(sql, "AP-1", &1, @now, :done, result)
+    {:ok, %{approval: approval}} = Approval.Table.fetch(sql, :book, "AP-1")
+    finish = &Approval.Table.finish(sql, approval, &1, @now, :done, result)
     assert finish.("another") == {:ok, false}
     assert finish.("me") == {:ok, true}
     # After a lost answer.

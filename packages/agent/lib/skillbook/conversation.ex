@@ -45,7 +45,12 @@ defmodule Skillbook.Conversation do
   the turn, and it tells of the calls that were decided meanwhile.
 
   The result of a call that was decided elsewhere, as by `Skillbook.approve/3` on another node,
-  joins the conversation at its next turn.
+  joins the conversation at its next turn. With `resume:` the model has answered there: in a book
+  with `:durable` that is a turn of the conversation, and otherwise its answer is not part of it.
+
+  No result is lost with a process. A conversation that starts, or outlasts its book or the process
+  of a decision, has a turn without an input for the calls that were decided and that no turn has
+  told, once a call that was running has ended or is interrupted.
 
   ## Events
 
@@ -53,7 +58,7 @@ defmodule Skillbook.Conversation do
 
     * `{:queued, turn, input}` - an input waits for its turn, whose reference is `turn`
     * `{:started, turn, input}` - its turn begins. For an interrupted turn that goes on, `input`
-      is the `:ref` of its run
+      is the `:ref` of its run, and for calls that no turn has told, that of the first of them
     * `{:event, turn, event}` - an event of `Skillbook.Agent`, such as `{:text, text}`
     * `{:ended, turn, outcome}` - the turn is over: what `Skillbook.Agent.run/3` returned, or
       `{:error, reason}` if its process crashed
@@ -65,7 +70,9 @@ defmodule Skillbook.Conversation do
 
   use GenServer, restart: :transient
 
-  alias Skillbook.Agent.{Journal, Result, Run, Runs, Settings, State}
+  alias Skillbook.Agent.{Journal, Loop, Result, Run, Runs, Settings, State}
+  alias Skillbook.Approval.{Notice, SuspendedRun}
+  alias Skillbook.Catalog.Watcher
   alias Skillbook.Model.Content
   alias Skillbook.Run.Worker
   alias Skillbook.Support.Options
@@ -82,7 +89,7 @@ defmodule Skillbook.Conversation do
     RunError
   }
 
-  alias Skillbook.{StoppedError, Transcript}
+  alias Skillbook.{StoppedError, Transcript, View}
 
   # How often a turn that another process runs is looked at, in milliseconds.
   @look 50
@@ -107,8 +114,9 @@ defmodule Skillbook.Conversation do
     :timer,
     queue: :queue.new(),
     stopped: false,
-    pending: [],
-    subscribers: %{}
+    # Whether calls may have been decided that no turn will tell.
+    untold: false,
+    pending: []
   ]
 
   @doc """
@@ -223,9 +231,28 @@ defmodule Skillbook.Conversation do
   @spec continue(conversation()) :: :ok
   def continue(conversation), do: GenServer.call(conversation, :continue)
 
-  @doc "Sends the events of the conversation to the calling process, until it ends."
+  @doc """
+  Sends the events of the conversation to the calling process, until that ends.
+
+  The subscription outlasts the process of the conversation: it is to the profile's conversation
+  with this `:id`, on each node.
+  """
   @spec subscribe(conversation()) :: :ok
-  def subscribe(conversation), do: GenServer.call(conversation, {:subscribe, self()})
+  def subscribe(conversation) do
+    {book, group} = GenServer.call(conversation, :group)
+    :ok = Watcher.subscribe(book, group)
+    subscribed(conversation)
+  end
+
+  # The node of the conversation may learn of it a moment later.
+  defp subscribed(conversation) do
+    unless GenServer.call(conversation, {:subscribed?, self()}) do
+      Process.sleep(@look)
+      subscribed(conversation)
+    end
+
+    :ok
+  end
 
   @doc "Returns the transcript, up to the last complete exchange, or `nil` before the first turn."
   @spec transcript(conversation()) :: Transcript.t() | nil
@@ -250,8 +277,8 @@ defmodule Skillbook.Conversation do
   @impl true
   def init(options) do
     transcript = options[:transcript]
-    # One that waits is not to wake up for each run of the book.
-    :ok = Approval.Notice.subscribe(Book.fetch!(options[:book]).name)
+    # One that waits is not to wake up for the runs and approvals of others.
+    :ok = Watcher.subscribe(Book.fetch!(options[:book]).name, :starts)
 
     run = Keyword.merge(options[:run] || [], Keyword.take(options, [:profile]))
 
@@ -266,17 +293,15 @@ defmodule Skillbook.Conversation do
       idle: options[:idle] || @idle
     }
 
-    if options[:id],
-      do: {:ok, wait(state), {:continue, :durable}},
-      else: {:ok, state |> wait() |> waiting()}
+    {:ok, wait(state), {:continue, :resume}}
   end
 
   @impl true
-  def handle_continue(:durable, state) do
+  def handle_continue(:resume, state) do
     options = [conversation: state.id, transcript: state.transcript] ++ state.run
     {run, transcript} = newest(Book.find(state.book), options)
-    state = waiting(%{state | transcript: transcript})
-    rest(if unended?(run), do: go_on(state, run.ref), else: state)
+    state = look(%{state | transcript: transcript, untold: true})
+    rest(if unended?(run), do: go_on(state, run.ref), else: next(state))
   end
 
   # The newest run of the conversation, or `nil`, and its transcript. Another process may have had
@@ -297,41 +322,37 @@ defmodule Skillbook.Conversation do
   defp go_on(state, ref),
     do: start(state, %{turn: make_ref(), what: {:continue, ref}, callers: []})
 
-  # Calls that wait since before this process.
-  defp waiting(%{transcript: %{run: run}} = state) when is_binary(run) do
-    case read(state.book, &Approval.Table.open(&1, state.book, run)) do
-      {:ok, [_ | _] = open} -> %{state | pending: open}
-      _none -> state
-    end
+  # The calls that wait in the transcript, and those of a result, as they are now: a call may be
+  # decided without a message, by another node or process of the operating system. It is read after
+  # it is subscribed to, so that no change is missed.
+  defp look(state, more \\ []) do
+    refs = for approval <- more, do: approval.ref
+    known = Enum.reject(state.pending, &(&1.ref in refs)) ++ more
+    for ref <- waiting(state), do: Notice.subscribe(state.book, ref)
+    {open, decided} = SuspendedRun.waiting(state.book, state.transcript)
+    new = Enum.reject(open, fn one -> Enum.any?(known, &(&1.ref == one.ref)) end)
+    found = open ++ for {_ref, %Approval{} = approval, _result} <- decided, do: approval
+    state = Enum.reduce(found, %{state | pending: known ++ new}, &decided(&2, &1))
+    for {ref, _approval, _result} <- decided, do: Notice.unsubscribe(state.book, ref)
+    state
   end
 
-  defp waiting(state), do: state
+  defp waiting(%{transcript: nil}), do: []
+  defp waiting(%{transcript: %{waiting: refs}}), do: refs
 
-  # A call may be decided without a message: by another node or process of the operating system.
-  defp look(state), do: Enum.reduce(decided(state), state, &decided(&2, &1))
+  defp decided(%{pending: pending} = state, %Approval{ref: ref, status: status} = approval) do
+    case Enum.find_index(pending, &(&1.ref == ref and &1.status != status)) do
+      nil ->
+        state
 
-  defp decided(%{pending: pending, book: book}) do
-    for %{ref: ref, status: before} <- pending,
-        {:ok, %{approval: approval}} <- [read(book, &Approval.Table.fetch(&1, book, ref))],
-        approval.status != before,
-        do: approval
-  end
+      _changed when status not in [:pending, :running] ->
+        tell(state, {:approval, approval})
+        Notice.unsubscribe(state.book, ref)
+        %{state | pending: Enum.reject(pending, &(&1.ref == ref))}
 
-  defp decided(%{pending: pending} = state, %Approval{ref: ref} = approval) do
-    if Enum.any?(pending, &(&1.ref == ref)) do
-      tell(state, {:approval, approval})
-      pending = Enum.map(pending, &if(&1.ref == ref, do: approval, else: &1))
-      %{state | pending: Enum.filter(pending, &(&1.status in [:pending, :running]))}
-    else
-      state
-    end
-  end
-
-  # The book may have stopped, or have no database.
-  defp read(name, fun) do
-    case Book.find(name) do
-      %Book{store: {_module, _options}} = book -> Runs.once(book, fun)
-      _none -> :none
+      place ->
+        tell(state, {:approval, approval})
+        %{state | pending: List.replace_at(pending, place, approval)}
     end
   end
 
@@ -390,10 +411,10 @@ defmodule Skillbook.Conversation do
     {:reply, :ok, next(%{state | stopped: false})}
   end
 
-  def handle_call({:subscribe, pid}, _from, state) do
-    subscribers = Map.put_new_lazy(state.subscribers, pid, fn -> Process.monitor(pid) end)
-    {:reply, :ok, %{state | subscribers: subscribers}}
-  end
+  def handle_call(:group, _from, state), do: {:reply, {state.book, group(state)}, state}
+
+  def handle_call({:subscribed?, pid}, _from, state),
+    do: {:reply, pid in Watcher.everywhere(state.book, group(state)), state}
 
   def handle_call(:transcript, _from, state), do: {:reply, state.transcript, state}
 
@@ -446,24 +467,24 @@ defmodule Skillbook.Conversation do
 
   def handle_info({:DOWN, ref, :process, _, reason}, %{current: %{task: %{ref: ref}}} = state) do
     error = %ConversationError{kind: :crashed, id: state.id, reason: reason}
-    {:noreply, ended(state, {:error, reason}, {:error, error})}
-  end
+    # The call of a decision may have run.
+    with {how, _ref, _options} when how in [:approve, :deny] <- state.current.what,
+         do: send(self(), :resume)
 
-  def handle_info({:DOWN, _, :process, pid, _}, state),
-    do: {:noreply, %{state | subscribers: Map.delete(state.subscribers, pid)}}
+    rest(ended(state, {:error, reason}, {:error, error}))
+  end
 
   def handle_info({:skillbook_approval, _book, %Approval{} = approval}, state),
     do: rest(decided(state, approval))
 
-  # Messages are missing, and the turn that ended with the book may go on. One that began since
-  # has read all of it.
-  def handle_info({:skillbook_started, book, _generation}, %{book: book} = state) do
-    state = look(state)
+  # Messages are missing, and the turn that ended with the book may go on.
+  def handle_info({:skillbook_started, book, _generation}, %{book: book} = state),
+    do: handle_info(:resume, state)
 
-    if state.current == nil and not state.stopped,
-      do: {:noreply, state, {:continue, :durable}},
-      else: {:noreply, state}
-  end
+  def handle_info(:resume, %{current: nil, stopped: false} = state),
+    do: {:noreply, state, {:continue, :resume}}
+
+  def handle_info(:resume, state), do: {:noreply, look(%{state | untold: true})}
 
   def handle_info({:idle, timer}, %{timer: {_reference, timer}, current: nil} = state) do
     # Inputs that wait are not forgotten.
@@ -496,21 +517,43 @@ defmodule Skillbook.Conversation do
     end
   end
 
-  defp input({:input, input}), do: input
-  defp input({:continue, ref}), do: ref
+  # The text of a user, or the reference of a run or of a call.
+  defp input({_how, input}), do: input
   defp input({_how, ref, _options}), do: ref
 
   defp next(%{current: nil, stopped: false} = state) do
     case :queue.out(state.queue) do
-      {:empty, _queue} -> wait(state)
+      {:empty, _queue} -> state |> wait() |> tell_decided()
       {{:value, item}, queue} -> start(%{state | queue: queue}, item)
     end
   end
 
   defp next(state), do: state
 
+  # A call may have ended without its turn, in a process that was killed. Turns with an input tell
+  # the model too.
+  defp tell_decided(%{untold: true} = state) do
+    case SuspendedRun.waiting(state.book, state.transcript) do
+      {_open, [{ref, _approval, _result} | _]} ->
+        start(state, %{turn: make_ref(), what: {:decided, ref}, callers: []})
+
+      {open, []} ->
+        if Enum.any?(open, &(&1.status == :running)), do: resume_later(state.book)
+        %{state | untold: false}
+    end
+  end
+
+  defp tell_decided(state), do: state
+
+  # A call whose process was killed is interrupted when its lease has passed.
+  defp resume_later(book) do
+    with %Book{of_parts: parts} <- Book.find(book),
+         do: Process.send_after(self(), :resume, parts.approvals[:lease])
+  end
+
   defp start(state, %{turn: turn, what: what} = item) do
-    state = look(state)
+    # One that goes on may have begun before a call was decided.
+    state = look(%{state | untold: state.untold and match?({:continue, _ref}, what)})
     tell(state, {:started, turn, input(what)})
     server = self()
     %{book: book, save: save, run: run, transcript: transcript} = state
@@ -566,6 +609,19 @@ defmodule Skillbook.Conversation do
   end
 
   defp work(book, {:input, input}, options), do: Agent.run(book, input, options)
+
+  # Another process of the conversation may have told it.
+  defp work(book, {:decided, ref}, options) do
+    case SuspendedRun.waiting(book, options[:transcript]) do
+      {_open, []} ->
+        ended_elsewhere(Book.fetch!(book), options, %RunError{kind: :ended, ref: ref})
+
+      _untold ->
+        {view, rest} = View.from(book, options, "a conversation")
+        rest = Settings.with_book(rest, Book.fetch!(book))
+        Loop.tell(view, Keyword.get(options, :profile, "default"), rest)
+    end
+  end
 
   defp work(book, {:approve, ref, decision}, options),
     do: Skillbook.approve(book, ref, decision ++ [resume: Keyword.drop(options, [:profile])])
@@ -624,13 +680,15 @@ defmodule Skillbook.Conversation do
   defp ended(%{current: current} = state, outcome, reply) do
     tell(state, {:ended, current.turn, outcome})
     for from <- current.callers, do: GenServer.reply(from, reply)
-    result = result(outcome)
-    transcript = if result, do: result.transcript, else: state.transcript
-    # Calls of earlier turns may still wait.
-    refs = for approval <- (result && result.pending) || [], do: approval.ref
-    before = Enum.reject(state.pending, &(&1.ref in refs))
-    pending = before ++ ((result && result.pending) || [])
-    next(%{state | current: nil, transcript: transcript, pending: pending})
+
+    case result(outcome) do
+      nil ->
+        next(%{state | current: nil})
+
+      # Calls of earlier turns may still wait.
+      %{transcript: transcript, pending: pending} ->
+        next(look(%{state | current: nil, transcript: transcript}, pending))
+    end
   end
 
   defp transcript_of(outcome),
@@ -654,8 +712,12 @@ defmodule Skillbook.Conversation do
     %{state | timer: {reference, timer}}
   end
 
+  # `:pg` keeps them while this process restarts. Those of another profile's conversation with the
+  # same id are others.
+  defp group(state), do: {:conversation, profile_id(state), state.id}
+
   defp tell(state, event) do
-    for {pid, _monitor} <- state.subscribers,
+    for pid <- Watcher.everywhere(state.book, group(state)),
         do: send(pid, {:skillbook_conversation, state.id, event})
 
     :ok

@@ -69,8 +69,11 @@ defmodule Skillbook.Transcript do
   @new_fields %{"tool_calls" => [], "opaque" => nil, "call" => nil, "error" => false}
   # An estimated token is at least such a part of a counted one.
   @least 5
-  # The fields of the whole that the versions 1 and 2 did not have, and that only a conversation
-  # has that was handed over, or in which calls wait.
+  # The fields of the whole that earlier releases did not write, and that only a conversation has
+  # that was handed over.
+  # What a result says of a call that waits, and a report of one that was decided.
+  @waits ~r/it waits for the approval ([A-Za-z0-9._:-]{1,128}), until /
+  @joined ~r/\AThe result of the call that waited for ([A-Za-z0-9._:-]{1,128}):\n/
   @new %{"run" => nil, "seen" => nil, "leader" => nil, "waiting" => []}
   @kinds [:prompt, :context, :input, :preloaded, :reply, :report, :result, :news, :note, :summary]
 
@@ -205,10 +208,10 @@ defmodule Skillbook.Transcript do
       messages: for(m <- transcript.messages, do: %{message_fields(m) | content: content(m)}),
       left_out: transcript.left_out,
       run: transcript.run,
+      waiting: transcript.waiting,
       seen: seen(transcript)
     }
     |> Map.merge(if transcript.leader, do: %{leader: transcript.leader}, else: %{})
-    |> Map.merge(if transcript.waiting != [], do: Map.take(transcript, [:waiting]), else: %{})
     |> JSON.encode()
   end
 
@@ -266,9 +269,40 @@ defmodule Skillbook.Transcript do
              seen: &seen/2,
              leader: &text_or_nil/2,
              waiting: fn value, path -> list(value, path, &text/2) end
-           ),
-         do: {:ok, struct!(__MODULE__, Map.delete(fields, :version))}
+           ) do
+      fields = if is_map_key(value, "waiting"), do: fields, else: derive_waiting(fields)
+      {:ok, struct!(__MODULE__, Map.delete(fields, :version))}
+    end
   end
+
+  # Of an earlier release: the calls that its reports say to wait, without those whose results
+  # have joined the conversation.
+  defp derive_waiting(%{messages: messages} = fields) do
+    texts =
+      for %{kind: kind} = m <- messages, kind in [:report, :result], do: Content.text(m.content)
+
+    waiting = for text <- texts, line <- pending_lines(text), ref <- refs(@waits, line), do: ref
+    joined = Enum.flat_map(texts, &refs(@joined, &1))
+    %{fields | waiting: Enum.uniq(waiting) -- joined}
+  end
+
+  # Lines of a result are indented, but for those of a tool call, of which it is the only one.
+  defp pending_lines("pending\n" <> text), do: String.split(text, "\n")
+
+  defp pending_lines(text) do
+    {lines, _pending?} =
+      text
+      |> String.split("\n")
+      |> Enum.flat_map_reduce(false, fn
+        "  " <> line, true -> {[line], true}
+        "", pending? -> {[], pending?}
+        line, _before -> {[], line == "pending"}
+      end)
+
+    lines
+  end
+
+  defp refs(pattern, text), do: for([_all, ref] <- Regex.scan(pattern, text), do: ref)
 
   defp decode(json) do
     with {:error, error} <- JSON.decode(json), do: wrong("", "JSON", Exception.message(error))

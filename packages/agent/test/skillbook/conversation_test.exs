@@ -8,8 +8,10 @@ end
 defmodule Skillbook.ConversationTest do
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Conversation, ConversationError, Eventually, Model, ModelError, OptionError}
-  alias Skillbook.Transcript
+  alias Skillbook.{Book, Conversation, ConversationError, Eventually, Model, ModelError}
+  alias Skillbook.{OptionError, SQL, Transcript}
+
+  @saved "select 1 from skillbook_memories"
 
   setup do
     profiles = [[id: "ann", writes: :ask]]
@@ -140,7 +142,7 @@ defmodule Skillbook.ConversationTest do
   end
 
   test "calls that wait are decided in it", %{book: book} do
-    for {decide, text} <- [approve: "ok", deny: "Bob declined"] do
+    for {decide, text} <- [approve: "ok", deny: "it was declined"] do
       pid = start(book, [])
       Conversation.say(pid, "Remember tea")
       answer("```cmd\nmemory.save --content tea\n```")
@@ -202,12 +204,17 @@ defmodule Skillbook.ConversationTest do
     assert %{pending: [%{ref: ^milk}]} = Conversation.info(pid)
 
     # Decided without a message, as by another node.
-    :ok = :pg.leave(Skillbook.Subscribers, {book, :approvals}, pid)
+    hears_nothing_of(pid, book, milk)
     {:ok, _approval} = Skillbook.deny(book, milk, by: "Bob")
     send(pid, {:skillbook_started, book, 1})
     receives({:approval, %{ref: ^milk, status: :denied}})
     assert %{pending: []} = Conversation.info(pid)
+    assert answer("One is saved.") =~ ~r/#{tea}.*#{milk}/s
   end
+
+  # As of decisions on another node.
+  defp hears_nothing_of(pid, book, ref),
+    do: :ok = :pg.leave(Skillbook.Subscribers, {book, {:approval, ref}}, pid)
 
   defp results(messages, ref) do
     for %{kind: :report, content: "The result of the call that waited for " <> text} <- messages,
@@ -220,17 +227,16 @@ defmodule Skillbook.ConversationTest do
     for how <- [:same, :again, :json],
         {decide, options, text} <- [
           {:approve, [], "[1] memory.save --content tea\nok"},
-          {:deny, [reason: "no"], "Bob declined: no"},
+          {:deny, [reason: "no"], "it was declined: no"},
           {:approve, [resume: [model: Model.Function.new(fn _, _ -> "Saved." end)]], "\nok"},
           {:expire, [], "expired on"}
         ] do
       pid = start(book, [])
-      # As of decisions on another node.
-      :ok = :pg.leave(Skillbook.Subscribers, {book, :approvals}, pid)
       Conversation.say(pid, "Remember tea")
       answer("```cmd\nmemory.save --content tea\nmemory.save --content milk\n```")
       answer("It waits.")
       receives({:ended, _turn, {:ok, %{pending: [%{ref: ref}, %{ref: other}]}}})
+      for ref <- [ref, other], do: hears_nothing_of(pid, book, ref)
 
       if decide == :expire do
         options = [now: DateTime.add(DateTime.utc_now(), 40, :day)]
@@ -254,8 +260,10 @@ defmodule Skillbook.ConversationTest do
         end
 
       assert left == for(approval <- Conversation.info(pid).pending, do: approval.ref)
-      Conversation.say(pid, "Is it done?")
-      assert answer("Yes.") =~ ~r/#{ref}.*#{Regex.escape(text)}.*Is it done\?$/s
+      # One that starts tells the model at once.
+      if how == :same, do: Conversation.say(pid, "Is it done?")
+      asked = if how == :same, do: "Is it done\\?$", else: ""
+      assert answer("Yes.") =~ ~r/#{ref}.*#{Regex.escape(text)}.*#{asked}/s
       receives({:ended, _turn, {:ok, %{text: "Yes."}}})
 
       if left != [] do
@@ -271,6 +279,195 @@ defmodule Skillbook.ConversationTest do
       for ref <- [ref, other], do: assert([_once] = results(transcript.messages, ref))
       :ok = stop_supervised({Conversation, "c-1"})
     end
+  end
+
+  # Kills the process of a turn, or that of its conversation, once, at a point of a decision: while
+  # the call runs, when it has ended, when its result has joined, or when the model is asked.
+  defp killing(book, point, who, once) do
+    kill = fn at ->
+      if at == point and :counters.get(once, 1) == 0 do
+        :counters.add(once, 1, 1)
+        killed = if who == :turn, do: self(), else: GenServer.whereis({:global, book})
+        Process.exit(killed, :kill)
+        Process.sleep(:infinity)
+      end
+    end
+
+    handle = fn [:skillbook, kind | _], _measurements, metadata, _config ->
+      case {kind, metadata} do
+        {:command, %{book: ^book, skill: "memory.save"}} -> kill.(:call)
+        {_approval, %{book: ^book, status: :pending}} -> :ok
+        {:approval, %{book: ^book}} -> kill.(:ended)
+        _another -> :ok
+      end
+    end
+
+    events = [[:skillbook, :command, :start], [:skillbook, :approval, :changed]]
+    :telemetry.attach_many("killing #{inspect(book)}", events, handle, nil)
+    on_exit(fn -> :telemetry.detach("killing #{inspect(book)}") end)
+
+    fn
+      {:message, %{kind: :report, content: "The result of the call" <> _}} -> kill.(:joined)
+      {:turn, _number} -> kill.(:asked)
+      _event -> :ok
+    end
+  end
+
+  @tag :capture_log
+  test "the result of a decision is told, whatever process is killed when" do
+    for durable <- [true, false],
+        who <- [:conversation, :turn],
+        {decide, points} <- [approve: [:call, :ended, :joined, :asked], deny: [:ended, :joined]],
+        point <- points do
+      at = {durable, who, decide, point}
+
+      book =
+        book(
+          store: ":memory:",
+          watch: false,
+          durable: durable,
+          approvals: [lease: 1_000],
+          profiles: [[id: "ann", writes: :ask]],
+          ask: fn _request -> :pending end
+        )
+
+      {:ok, saved} = Agent.start_link(fn -> nil end)
+      {:ok, armed} = Agent.start_link(fn -> nil end)
+
+      on_event = fn event ->
+        with kill when kill != nil <- Agent.get(armed, & &1), do: kill.(event)
+      end
+
+      options = [name: {:global, book}, run: [model: held(), on_event: on_event]]
+
+      options =
+        if durable,
+          do: options,
+          else:
+            [
+              transcript: fn -> Agent.get(saved, & &1) end,
+              save: &Agent.update(saved, fn _before -> &1 end)
+            ] ++ options
+
+      start(book, options)
+      Conversation.say({:global, book}, "Remember tea")
+      answer("```cmd\nmemory.save --content tea\n```")
+      answer("It waits.")
+      receives({:ended, _turn, {:ok, %{pending: [%{ref: ref}]}}})
+
+      once = :counters.new(1, [])
+      kill = killing(book, point, who, once)
+      Agent.update(armed, fn nil -> kill end)
+      {:ok, _turn} = apply(Conversation, decide, [{:global, book}, ref, [by: "Bob"]])
+      text = text(decide, point)
+      assert_receive {:asked, model, asked}, 60_000, inspect(at)
+      assert asked =~ ~r/#{ref}.*#{text}/s, inspect(at)
+      send(model, {:answer, "I tell it."})
+      # The subscription is that of before.
+      receives({:ended, _turn, {:ok, %{text: "I tell it.", transcript: transcript}}})
+      assert transcript.waiting == []
+      assert [_once] = results(transcript.messages, ref)
+      assert {at, :counters.get(once, 1)} == {at, 1}
+      info = Conversation.info({:global, book})
+      assert {at, info.status, info.pending} == {at, :idle, []}
+      {:ok, %{rows: rows}} = SQL.query(Book.sql(Book.fetch!(book)), @saved, [])
+      assert {at, length(rows)} == {at, if(text == "ok", do: 1, else: 0)}
+      :ok = stop_supervised({Conversation, "c-1"})
+      :telemetry.detach("killing #{inspect(book)}")
+    end
+  end
+
+  defp text(:deny, _point), do: "it was declined"
+  defp text(:approve, :call), do: "interrupted while it ran"
+  defp text(:approve, _point), do: "ok"
+
+  @tag :tmp_dir
+  test "an answer that was given elsewhere is in a durable conversation", %{tmp_dir: folder} do
+    book =
+      book(
+        store: Path.join(folder, "book.db"),
+        watch: false,
+        durable: true,
+        profiles: [[id: "ann", writes: :ask]],
+        ask: fn _request -> :pending end
+      )
+
+    for {decide, text} <- [approve: "ok", deny: "it was declined"], again? <- [false, true] do
+      id = "c-#{decide}-#{again?}"
+      pid = start_supervised!({Conversation, start_options(book, id)})
+      :ok = Conversation.subscribe(pid)
+      Conversation.say(pid, "Remember tea")
+      answer("```cmd\nmemory.save --content tea\n```")
+      answer("It waits.")
+      assert_receive {:skillbook_conversation, ^id, {:ended, _turn, {:ok, %{pending: [one]}}}}
+
+      resume = [model: Model.Function.new(fn _, _ -> "It is told." end)]
+      options = [by: "Bob", resume: resume]
+      {:ok, %{run: %{text: "It is told."}}} = apply(Skillbook, decide, [book, one.ref, options])
+
+      if again?, do: :ok = stop_supervised({Conversation, id})
+      pid = if again?, do: start_supervised!({Conversation, start_options(book, id)}), else: pid
+      Conversation.say(pid, "And now?")
+      assert answer("Well.") == "And now?"
+      assert_receive {:skillbook_conversation, ^id, {:ended, _, {:ok, %{text: "Well."} = result}}}
+      texts = for m <- result.transcript.messages, m.kind == :reply, do: m.content
+      assert ["It waits.", "It is told.", "Well."] = Enum.take(texts, -3)
+      assert [report] = results(result.transcript.messages, one.ref)
+      assert report =~ text
+      :ok = stop_supervised({Conversation, id})
+    end
+  end
+
+  defp start_options(book, id),
+    do: [book: book, id: id, profile: "ann", run: [model: held()]]
+
+  test "only the conversation of a call wakes up for it", %{book: book} do
+    [one, other, idle] =
+      for id <- ~w(one other idle) do
+        pid = start_supervised!({Conversation, start_options(book, id)})
+        {:ok, _turn} = Conversation.say(pid, "Remember #{id}")
+        pid
+      end
+
+    for text <- ["```cmd\nmemory.save --content a\n```", "It waits."],
+        _pid <- 1..3,
+        do: answer(text)
+
+    [%{ref: ref}] = pending(one)
+    for pid <- [other, idle], do: pending(pid)
+    for pid <- [one, other, idle], do: :erlang.trace(pid, true, [:receive])
+    {:ok, _} = Skillbook.approve(book, ref, by: "Bob")
+
+    for pid <- [one, other, idle] do
+      delivered = :erlang.trace_delivered(pid)
+      assert_receive {:trace_delivered, ^pid, ^delivered}
+    end
+
+    assert_received {:trace, ^one, :receive, {:skillbook_approval, ^book, %{ref: ^ref}}}
+    for pid <- [other, idle], do: refute_received({:trace, ^pid, :receive, _message})
+    assert %{pending: []} = Conversation.info(one)
+    for pid <- [other, idle], do: assert(%{pending: [_]} = Conversation.info(pid))
+  end
+
+  defp pending(pid) do
+    assert Eventually.eventually(fn -> Conversation.info(pid).status == :idle end)
+    Conversation.info(pid).pending
+  end
+
+  test "subscribers of one profile's conversation get no events of another's", %{book: book} do
+    eve = Skillbook.Profile.new!(id: "eve")
+    pid = start(book, [])
+
+    other =
+      start_supervised!({Conversation, [profile: eve] ++ start_options(book, "c-1")}, id: :eve)
+
+    Conversation.say(other, "Secret")
+    answer("Hidden.")
+    assert Eventually.eventually(fn -> Conversation.info(other).status == :idle end)
+    {:ok, turn} = Conversation.say(pid, "Hi")
+    answer("Hello.")
+    receives({:queued, ^turn, "Hi"})
+    refute_received {:skillbook_conversation, _id, {:queued, _turn, "Secret"}}
   end
 
   test "a turn that is stopped loses no result", %{book: book} do

@@ -352,6 +352,46 @@ defmodule Skillbook.TranscriptTest do
     end
   end
 
+  test "the calls that wait are derived for JSON of a release that did not write them" do
+    text = fn ref ->
+      "`x.send` has not run yet: it waits for the approval #{ref}, until 2026-03-08 09:00 UTC."
+    end
+
+    report = &message(:report, &1)
+    result = &message(:result, &1, call: %{id: "c1", name: "x__send"})
+    call = message(:reply, "", tool_calls: [%{id: "c1", name: "x__send", arguments: "{}"}])
+    joined = &report.("The result of the call that waited for #{&1}:\n\n[1] x.send\nok\n  Sent.")
+    waits = "[1] x.list\nok\n  A\n\n[2] x.send\npending\n  #{text.("A-1")}"
+
+    for {messages, waiting} <- [
+          {[message(:input, "Hi")], []},
+          {[report.(waits)], ["A-1"]},
+          {[report.(waits <> "\n\n[3] x.send\npending\n  #{text.("shop:7.x")}")],
+           ["A-1", "shop:7.x"]},
+          {[report.(waits), report.(waits)], ["A-1"]},
+          {[call, result.("pending\n#{text.("A-1")}")], ["A-1"]},
+          # Of an agent that was dispatched.
+          {[report.("[1] agent.dispatch\npending\n  It waits.\n\n  - x: #{text.("A-1")}")],
+           ["A-1"]},
+          {[report.(waits), joined.("A-1")], []},
+          {[report.(waits), joined.("A-2")], ["A-1"]},
+          # Texts of others.
+          {[report.("[1] x.list\nok\n  pending\n  #{text.("A-1")}")], []},
+          {[call, result.("ok\npending\n#{text.("A-1")}")], []},
+          {[message(:input, "[1] x.send\npending\n  #{text.("A-1")}")], []},
+          {[message(:reply, "pending\n  #{text.("A-1")}")], []},
+          {[report.(waits), report.("[1] x.list\nok\n  #{joined.("A-1").content}")], ["A-1"]}
+        ] do
+      transcript = Enum.reduce(messages, Transcript.new("a"), &Transcript.add(&2, &1))
+      {:ok, json} = transcript |> Transcript.to_json() |> JSON.decode()
+      assert json["waiting"] == []
+
+      old = json |> Map.delete("waiting") |> JSON.encode()
+      assert {:ok, %{waiting: ^waiting}} = Transcript.from_json(old)
+      assert {:ok, %{waiting: []}} = Transcript.from_json(JSON.encode(json))
+    end
+  end
+
   test "activations are unique, the most recent first, then removed ones" do
     activation = fn name, hash -> %{name: name, hash: hash, command: name, answer: hash} end
 

@@ -50,22 +50,26 @@ defmodule Skillbook.ManyConversations do
   @doc "The first step of a turn."
   def step(turn), do: 3 * (turn - 1)
 
-  @doc "The answers of a conversation of so many turns, three for each turn."
+  @doc "The answers of a conversation of so many turns, three for each turn, and one for the last."
   def answers(number, turns) do
-    Enum.flat_map(1..turns, fn turn ->
-      step = step(turn)
-      thought = %{thought: "I should look.", signature: Base.encode64("signed #{step}")}
-      read = call("x__get", "c#{number}-get-#{step}")
-      written = call("x__add", added(number, step + 1))
-      twice = call("x__twice", "c#{number}-twice-#{step}")
-
-      [
-        Vendors.answer([thought, %{text: ["I look."]}, read, read, written]),
-        Vendors.answer([twice | asks(number, turn)] ++ [call("x__add", added(number, step + 2))]),
-        Vendors.answer([%{text: ["Turn #{turn} ", "is done."]}])
-      ]
-    end)
+    Enum.flat_map(1..turns, &turn_answers(number, &1)) ++ [done(turns + 1)]
   end
+
+  defp turn_answers(number, turn) do
+    step = step(turn)
+    thought = %{thought: "I should look.", signature: Base.encode64("signed #{step}")}
+    read = call("x__get", "c#{number}-get-#{step}")
+    written = call("x__add", added(number, step + 1))
+    twice = call("x__twice", "c#{number}-twice-#{step}")
+
+    [
+      Vendors.answer([thought, %{text: ["I look."]}, read, read, written]),
+      Vendors.answer([twice | asks(number, turn)] ++ [call("x__add", added(number, step + 2))]),
+      done(turn)
+    ]
+  end
+
+  defp done(turn), do: Vendors.answer([%{text: ["Turn #{turn} ", "is done."]}])
 
   # In every other turn a call waits.
   defp asks(number, turn),
@@ -88,6 +92,7 @@ defmodule Skillbook.ManyConversations do
     do: [
       place: "step-([0-9]+)",
       found: "(c[0-9]+-(?:step|ask)-[0-9]+).* => (?s:.*)" <> @told,
+      told: "The result of the call that waited for ([A-Za-z0-9._:-]+):",
       faults: faults
     ]
 
@@ -177,13 +182,13 @@ defmodule Skillbook.ManyConversations do
     sql |> SQL.query!(names) |> Map.fetch!(:rows) |> Enum.map(&hd/1) |> Enum.frequencies()
   end
 
-  @doc "The approvals: the names of their commands with their status."
+  @doc "The approvals: their references, the names of their commands, and their status."
   def approvals(sql) do
-    %{rows: rows} = SQL.query!(sql, "select words, status from skillbook_approvals")
+    %{rows: rows} = SQL.query!(sql, "select ref, words, status from skillbook_approvals")
 
-    for [words, status] <- rows do
+    for [ref, words, status] <- rows do
       [name] = Regex.run(~r/c[0-9]+-ask-[0-9]+/, words)
-      {name, status}
+      {ref, name, status}
     end
   end
 

@@ -28,21 +28,24 @@ defmodule Skillbook.Agent.Commands do
   @doc "The options of a command of the run."
   @spec options(State.t()) :: keyword()
   def options(state) do
+    run = self()
+
     state.commands
     |> Keyword.put_new_lazy(:now, state.clock)
     |> Keyword.merge(
       # A function, since a command may use only what the commands before it have left.
-      agent: fn -> agent(state) end,
+      agent: fn -> agent(state, run) end,
       shown: state.shown,
       on_result: &State.emit(state, {:result, &1})
     )
   end
 
-  @doc "`context.agent` of handlers."
-  def agent(state) do
+  @doc "`context.agent` of handlers; `run` is the process of the run."
+  def agent(state, run) do
     left = Budget.left(state.budget)
 
     %{
+      run: run,
       model: state.model,
       depth: state.depth,
       max_depth: state.max_depth,

@@ -209,8 +209,10 @@ defmodule Skillbook.Agent.Journal do
   @spec calls(State.t()) :: calls() | nil
   def calls(%{journal: nil}), do: nil
 
-  def calls(%{journal: journal, turns: turn}),
-    do: fn number, line, run -> call(journal, {turn, number}, line, run) end
+  def calls(%{journal: journal, turns: turn}) do
+    process = self()
+    fn number, line, run -> call(journal, process, {turn, number}, line, run) end
+  end
 
   @doc "Whether the result of a call was known before this process began, and was told."
   @spec known?(State.t(), pos_integer()) :: boolean()
@@ -219,7 +221,7 @@ defmodule Skillbook.Agent.Journal do
 
   def known?(_state, _number), do: false
 
-  defp call(journal, {_turn, number} = place, line, run) do
+  defp call(journal, process, {_turn, number} = place, line, run) do
     case journal.known do
       %{^number => %{status: nil, name: name}} ->
         error = %HandlerError{kind: :unknown_end, name: name}
@@ -233,6 +235,7 @@ defmodule Skillbook.Agent.Journal do
         ref = approval_ref(journal, place)
 
         if approval = asked(journal, ref) do
+          Approval.Notice.hold(approval, process)
           result = %{Result.pending(approval) | command: line, duration: 0}
           ended(journal, place, {result, result.content})
         else

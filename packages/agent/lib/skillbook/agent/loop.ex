@@ -82,6 +82,7 @@ defmodule Skillbook.Agent.Loop do
     state
     |> Conversation.resume(input)
     |> join_decided()
+    |> wait_again()
     |> State.add_message(:input, input)
     |> add_instruction()
     |> guarded(fn state ->
@@ -116,40 +117,68 @@ defmodule Skillbook.Agent.Loop do
   """
   def resume(view, id, ref, result, options) do
     state = %{start(view, options) | id: id}
-    state = %{state | journal: Journal.new(state, view.profile, options)} |> Leader.begin(options)
     state = put_in(state.transcript.run, id)
+    join = &(&1 |> waits_no_more(ref) |> join_decided() |> join(ref, result))
+    go_on(state, view.profile, options, result.command || "", join)
+  end
+
+  @doc """
+  Goes on with a conversation in which calls were decided that waited, and were not told. `profile`
+  is that of `run/4`.
+  """
+  def tell(view, profile, options),
+    do: view |> start(options) |> go_on(profile, options, "", &join_decided/1)
+
+  defp go_on(state, profile, options, title, join) do
+    state = %{state | profile: profile}
+    state = %{state | journal: Journal.new(state, profile, options)} |> Leader.begin(options)
 
     span(state, "", fn state ->
       state
       |> Conversation.resume("")
-      |> waits_no_more(ref)
-      |> join_decided()
-      |> join(ref, result)
-      |> guarded(fn state ->
-        journalled(state, &Journal.open(&1, :turn, result.command || ""), &next/1)
-      end)
+      |> join.()
+      |> guarded(fn state -> journalled(state, &Journal.open(&1, :turn, title), &next/1) end)
     end)
   end
 
-  # Calls that were decided elsewhere: by another process, or without this conversation.
-  defp join_decided(%{transcript: %{waiting: waiting, profile: profile}} = state) do
-    state.book
-    |> Approval.SuspendedRun.decided(profile, waiting)
-    |> Enum.reduce(state, fn {ref, result}, state ->
-      state = waits_no_more(state, ref)
-      if result, do: join(state, ref, result), else: state
-    end)
+  # Calls that were decided elsewhere: by another process, or without this conversation. In the
+  # result of one that ran, others may have waited that were decided too.
+  defp join_decided(%{transcript: transcript} = state) do
+    case Approval.SuspendedRun.waiting(state.book, transcript) do
+      {_open, []} -> state
+      {_open, decided} -> decided |> Enum.reduce(state, &join/2) |> join_decided()
+    end
   end
 
-  defp waits_no_more(state, ref), do: update_in(state.transcript.waiting, &List.delete(&1, ref))
+  defp join({ref, _approval, result}, state) do
+    state = waits_no_more(state, ref)
+    if result, do: join(state, ref, result), else: state
+  end
 
-  defp join(state, ref, result) do
+  defp join(%{pending: pending} = state, ref, result) do
     introduction = "The result of the call that waited for #{ref}:\n\n"
 
-    state
-    |> Commands.note_results([result], [])
-    |> Leader.note([result])
-    |> Commands.add_report(%Report{results: [result]}, introduction)
+    state =
+      state
+      |> Commands.note_results([result], [])
+      |> Leader.note([result])
+      |> Commands.add_report(%Report{results: [result]}, introduction)
+
+    refs = for approval <- state.pending, do: approval.ref
+    update_in(%{state | pending: pending ++ state.pending}.transcript.waiting, &(&1 ++ refs))
+  end
+
+  defp waits_no_more(state, ref) do
+    state = %{state | pending: Enum.reject(state.pending, &(&1.ref == ref))}
+    update_in(state.transcript.waiting, &List.delete(&1, ref))
+  end
+
+  # The model reads it before the input, which it answers.
+  defp wait_again(%{pending: []} = state), do: state
+
+  defp wait_again(state) do
+    state = wait(state)
+    %{state | again: state.pending, pending: []}
   end
 
   @doc """
@@ -187,8 +216,8 @@ defmodule Skillbook.Agent.Loop do
 
   @doc "`context.agent` for a command outside of a turn, from the options of `run/4`."
   def agent(view, options) do
-    state = start(view, options)
-    fn -> Commands.agent(state) end
+    {state, run} = {start(view, options), self()}
+    fn -> Commands.agent(state, run) end
   end
 
   defp start(view, options) do
@@ -238,6 +267,8 @@ defmodule Skillbook.Agent.Loop do
       Conversations.finish(record, result)
       # Calls of the conversation that still wait go on from here.
       Approval.SuspendedRun.renew(state.book, result.transcript)
+      # Those that no result has.
+      Approval.Notice.let_go(state.book)
       {:stop, outcome(result), Map.take(result, [:status, :turns, :usage, :cost])}
     end)
   end
@@ -484,19 +515,22 @@ defmodule Skillbook.Agent.Loop do
     |> failed(error)
   end
 
-  # The model is asked once more, to tell the user that the call waits. The conversation is stored
-  # before, since it may be approved at any time.
-  defp next(%{pending: [_ | _] = pending} = state) do
-    waiting = Enum.uniq(state.transcript.waiting ++ Enum.map(pending, & &1.ref))
-    state = %{state | transcript: %{state.transcript | run: state.id, waiting: waiting}}
-    pending = Approval.SuspendedRun.store(state.book, pending, state.id, state.transcript)
-    guarded(%{state | pending: pending, closing: true}, &turn_as(&1, Leader.profile(&1)))
-  end
+  # The model is asked once more, to tell the user that the call waits.
+  defp next(%{pending: [_ | _]} = state),
+    do: guarded(%{wait(state) | closing: true}, &turn_as(&1, Leader.profile(&1)))
 
   defp next(state) do
     if Commands.stuck?(state),
       do: finish(state, :stuck),
       else: guarded(state, &turn_as(&1, Leader.profile(&1)))
+  end
+
+  # The conversation is stored with the calls, since they may be approved at any time.
+  defp wait(%{pending: pending} = state) do
+    waiting = Enum.uniq(state.transcript.waiting ++ Enum.map(pending, & &1.ref))
+    state = %{state | transcript: %{state.transcript | run: state.id, waiting: waiting}}
+    stored = Approval.SuspendedRun.store(state.book, pending, state.id, state.transcript)
+    %{state | pending: stored}
   end
 
   defp turn_as(state, {:ok, profile}), do: turn(%{state | view: View.of(state.book, profile)})
@@ -527,7 +561,7 @@ defmodule Skillbook.Agent.Loop do
       usage: Budget.usage(state.budget),
       cost: Budget.cost(state.budget),
       turns: state.turns,
-      pending: state.pending,
+      pending: state.again ++ state.pending,
       leader: Leader.id(state),
       error: error
     }

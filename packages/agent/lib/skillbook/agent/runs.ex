@@ -403,6 +403,20 @@ defmodule Skillbook.Agent.Runs do
     end
   end
 
+  @doc false
+  # The conversation that a run of a profile is a turn of, with its transcript; `nil` for others.
+  @spec conversation_of(Book.t(), String.t(), String.t()) ::
+          {String.t(), Transcript.t() | nil} | nil | {:error, SQL.Error.t()}
+  def conversation_of(book, run, profile) do
+    with {:ok, id} when id != nil <- once(book, &Table.conversation(&1, run, profile)),
+         {_newest, transcript} <- of_conversation(book, id, profile) do
+      {id, transcript}
+    else
+      {:ok, nil} -> nil
+      none -> none
+    end
+  end
+
   # An answer that nobody has handled is no part of it.
   defp complete(%{status: status}, {:ok, transcript})
        when status in [:running, :interrupted, :stopped, :failed] do

@@ -57,6 +57,8 @@ defmodule Skillbook.Agent.State do
     # the words that tell it.
     pending: [],
     closing: false,
+    # Those of calls whose results have joined the conversation, before its input.
+    again: [],
     # Whether the server refused the conversation of this turn as too long.
     halved: false,
     repaired: false,

@@ -343,9 +343,9 @@ defmodule Skillbook.Approval.Decision do
     {:error, error}
   end
 
-  defp finish(book, sql, holder, %{ref: ref}, result, conversation) do
+  defp finish(book, sql, holder, %{ref: ref} = approval, result, conversation) do
     status = if result.status == :error, do: Drain.failed(book.name), else: :done
-    finish = fn -> Table.finish(sql, ref, holder, Book.now(book), status, result) end
+    finish = fn -> Table.finish(sql, approval, holder, Book.now(book), status, result) end
 
     if store(finish) != {:ok, true} do
       Logger.error(

@@ -86,18 +86,18 @@ defmodule Skillbook.ApprovalError do
     do: "#{error.ref} expired on #{time(error.at)}; the command must be called again"
 
   def message(%{kind: :decided, status: :running} = error),
-    do: "#{error.ref} was approved by #{error.by} on #{time(error.at)}, and runs"
+    do: "#{error.ref} was approved#{by(error)} on #{time(error.at)}, and runs"
 
   def message(%{kind: :decided, status: :denied} = error),
-    do: "#{error.ref} was denied by #{error.by} on #{time(error.at)}"
+    do: "#{error.ref} was denied#{by(error)} on #{time(error.at)}"
 
   def message(%{kind: :decided, status: :interrupted} = error) do
-    "#{error.ref} was approved by #{error.by} on #{time(error.at)}, and interrupted while it " <>
+    "#{error.ref} was approved#{by(error)} on #{time(error.at)}, and interrupted while it " <>
       "ran; a part of its work may be done, so it does not run again"
   end
 
   def message(%{kind: :decided} = error),
-    do: "#{error.ref} was approved by #{error.by} on #{time(error.at)}, and has run"
+    do: "#{error.ref} was approved#{by(error)} on #{time(error.at)}, and has run"
 
   def message(%{kind: :profile} = error) do
     "`#{error.name}` was not run: the profile #{inspect(error.profile)} of #{error.ref} does " <>
@@ -134,6 +134,9 @@ defmodule Skillbook.ApprovalError do
     "#{ref} was not decided: the calling process is in a transaction of the book's database; " <>
       "decide after the transaction"
   end
+
+  defp by(%{by: nil}), do: ""
+  defp by(%{by: by}), do: " by #{by}"
 
   defp time(time), do: Calendar.strftime(time, "%Y-%m-%d %H:%M:%S UTC")
 end

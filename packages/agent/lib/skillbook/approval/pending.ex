@@ -4,7 +4,6 @@ defmodule Skillbook.Approval.Pending do
 
   alias Skillbook.Approval
   alias Skillbook.Approval.{Assigns, Notice, Rights, Table}
-  alias Skillbook.Support.JSON
 
   alias Skillbook.{
     Book,
@@ -47,7 +46,7 @@ defmodule Skillbook.Approval.Pending do
         expires_at: DateTime.add(asked_at, book.of_parts.approvals[:expire], :second)
       }
 
-      insert(sql, book, call)
+      insert(sql, book, call, context.agent[:run])
     end
   end
 
@@ -78,7 +77,7 @@ defmodule Skillbook.Approval.Pending do
   # Lists read the words of all calls, and a reply may have megabytes.
   # The call runs from its line, and people decide by the flags that its handler gets.
   defp words(%{command: command} = routed, written) do
-    words = JSON.encode(%{command: line(written), flags: command.flags})
+    words = Table.words(line(written), command.flags)
 
     if byte_size(words) <= @max_words do
       {:ok, words}
@@ -88,14 +87,14 @@ defmodule Skillbook.Approval.Pending do
     end
   end
 
-  defp insert(sql, book, call) do
+  defp insert(sql, book, call, run) do
     with {:ok, over} <-
            Table.sweep(sql, book.name, call.asked_at, book.of_parts.approvals[:lease]),
          Enum.each(over, &Notice.send/1),
          :ok <-
            Table.insert(sql, call, book.of_parts.approvals[:max_waiting]),
          {:ok, %{approval: approval}} <- Table.fetch(sql, book.name, call.ref) do
-      Notice.send(approval)
+      Notice.send(approval, run)
       {:ok, approval}
     else
       {:error, :full} ->

@@ -5,7 +5,7 @@ defmodule Skillbook.Approval.SuspendedRun do
 
   require Logger
 
-  alias Skillbook.Agent.{Loop, Settings, State}
+  alias Skillbook.Agent.{Journal, Loop, Runs, Settings, State}
   alias Skillbook.Approval
   alias Skillbook.Approval.{Notice, Table}
   alias Skillbook.{AgentError, ApprovalError, Book, OptionError, PolicyError, Profile, Result}
@@ -31,23 +31,16 @@ defmodule Skillbook.Approval.SuspendedRun do
     with_sql(name, pending, fn sql ->
       refs = Enum.map(pending, & &1.ref)
       log(Table.put_transcript(sql, refs, run, Transcript.to_json(transcript)), refs)
+      Notice.let_go(name)
 
       for approval <- pending do
         case Table.fetch(sql, name, approval.ref) do
-          {:ok, %{approval: stored}} -> told(stored, approval)
+          {:ok, %{approval: stored}} -> stored
           _failed -> approval
         end
       end
     end)
   end
-
-  # Subscribers have the call as it was before its conversation was stored.
-  defp told(%{resumable: true} = stored, %{resumable: false}) do
-    Notice.publish(stored)
-    stored
-  end
-
-  defp told(stored, _before), do: stored
 
   @doc "Gives the calls of a conversation that still wait the conversation as it has gone on."
   @spec renew(atom(), Transcript.t()) :: :ok
@@ -60,25 +53,52 @@ defmodule Skillbook.Approval.SuspendedRun do
   end
 
   @doc """
-  The results of those of a profile's calls that wait no more; `nil` for one that is unknown, as
-  those are that were decided long ago.
+  What became of the calls that wait in a conversation: the approvals that still wait or run, and
+  the others by their references with their results. Of one that is unknown or another profile's,
+  as those are that were decided long ago, both are `nil`.
   """
-  @spec decided(atom(), String.t(), [String.t()]) :: [{String.t(), Result.t() | nil}]
-  def decided(_name, _profile, []), do: []
-
-  def decided(name, profile, refs) do
-    with_sql(name, [], fn sql ->
+  @spec waiting(atom(), Transcript.t() | nil) ::
+          {[Approval.t()], [{String.t(), Approval.t() | nil, Result.t() | nil}]}
+  def waiting(name, %Transcript{waiting: [_ | _] = refs, profile: profile}) do
+    with_sql(name, {[], []}, fn sql ->
       sweep(sql, Book.fetch!(name))
 
-      Enum.flat_map(refs, fn ref ->
-        case Table.fetch(sql, name, ref) do
-          {:ok, %{approval: %{status: status}}} when status in [:pending, :running] -> []
-          {:ok, %{approval: %{profile: ^profile} = approval}} -> [{ref, result(approval)}]
-          {:error, %SQL.Error{}} -> []
-          _unknown -> [{ref, nil}]
-        end
-      end)
+      rows = for ref <- refs, row = row(sql, name, ref, profile), row != :failed, do: {ref, row}
+
+      {open, decided} = Enum.split_with(rows, fn {_ref, row} -> open?(row) end)
+
+      {for({_ref, %{approval: approval}} <- open, do: approval),
+       for({ref, row} <- decided, do: {ref, approval(row), result(sql, name, row)})}
     end)
+  end
+
+  def waiting(_name, _none), do: {[], []}
+
+  defp row(sql, name, ref, profile) do
+    case Table.fetch(sql, name, ref) do
+      {:ok, %{approval: %{profile: ^profile}} = row} -> row
+      {:error, %SQL.Error{}} -> :failed
+      _unknown -> :unknown
+    end
+  end
+
+  defp open?(%{approval: %{status: status}}), do: status in [:pending, :running]
+  defp open?(:unknown), do: false
+
+  defp approval(:unknown), do: nil
+  defp approval(%{approval: approval}), do: approval
+
+  defp result(_sql, _name, :unknown), do: nil
+  defp result(_sql, _name, %{approval: approval, pending: []}), do: result(approval)
+
+  # It ran, and calls of its own wait.
+  defp result(sql, name, %{approval: approval, pending: refs}) do
+    pending =
+      for ref <- refs,
+          {:ok, %{approval: approval}} <- [Table.fetch(sql, name, ref)],
+          do: approval
+
+    %{result(approval) | metadata: %{pending: pending}}
   end
 
   # Calls whose time is over wait no more.
@@ -97,7 +117,9 @@ defmodule Skillbook.Approval.SuspendedRun do
     error_result(approval, error)
   end
 
-  def result(approval), do: error_result(approval, ApprovalError.decided(approval))
+  # The model need not know who decided.
+  def result(approval),
+    do: error_result(approval, %{ApprovalError.decided(approval) | by: nil})
 
   defp error_result(%{name: name, command: command}, error),
     do: %{Result.error(error) | name: name, command: command}
@@ -146,6 +168,7 @@ defmodule Skillbook.Approval.SuspendedRun do
     commands = Keyword.merge([assigns: assigns, by: row.made_by], options[:commands] || [])
 
     with :ok <- own_profile(options),
+         options = of_conversation(book, row, options),
          {:ok, transcript} <- transcript(sql, approval, options[:transcript]),
          :ok <- if(options[:model], do: :ok, else: error(:agent, approval)),
          options = Keyword.merge(options, transcript: transcript, commands: commands),
@@ -165,6 +188,15 @@ defmodule Skillbook.Approval.SuspendedRun do
         problem = {:invalid, "no value, since the call has a profile,", given}
         {:error, %OptionError{subject: "resume:", option: :profile, problem: problem}}
     end
+  end
+
+  # In a book with durable runs the answer is a turn of its `Skillbook.Conversation`, whatever
+  # process runs it.
+  defp of_conversation(book, %{run: run, approval: %{profile: profile}}, options) do
+    with true <- run != nil and options[:transcript] == nil and Journal.durable?(book, options),
+         {id, transcript} <- Runs.conversation_of(book, run, profile),
+         do: Keyword.merge(options, conversation: id, transcript: transcript),
+         else: (_none -> options)
   end
 
   defp transcript(_sql, _approval, %Transcript{} = given), do: {:ok, given}

@@ -17,7 +17,9 @@ defmodule Skillbook.Approval.Table do
           rights: String.t(),
           assigns: String.t(),
           made_by: :agent | :user,
-          run: String.t() | nil
+          run: String.t() | nil,
+          # The calls that wait in its result.
+          pending: [String.t()]
         }
 
   @type decision :: %{by: String.t(), reason: String.t() | nil}
@@ -202,16 +204,25 @@ defmodule Skillbook.Approval.Table do
   passed while it went on is stored too, since no other run takes its place. The same result may
   be stored again, after an error that does not say whether it was.
   """
-  @spec finish(SQL.t(), String.t(), String.t(), DateTime.t(), Approval.status(), Result.t()) ::
+  @spec finish(SQL.t(), Approval.t(), String.t(), DateTime.t(), Approval.status(), Result.t()) ::
           {:ok, boolean()} | {:error, SQL.Error.t()}
-  def finish(sql, ref, holder, now, status, result) do
+  def finish(sql, approval, holder, now, status, result) do
     set = """
-    status = $3, finished_at = $4, result_status = $5, result = $6, lease_until = null
+    status = $3, finished_at = $4, result_status = $5, result = $6, words = $7, lease_until = null
     """
 
     content = result.content |> String.slice(0, @max_result) |> Values.storable()
-    values = [Atom.to_string(status), now, Atom.to_string(result.status), content]
-    held(sql, set, ref, holder, values, "status in ('running', 'interrupted', $3)")
+    pending = for %Approval{ref: ref} <- Map.get(result.metadata, :pending, []), do: ref
+    words = words(approval.command, approval.flags, pending)
+    values = [Atom.to_string(status), now, Atom.to_string(result.status), content, words]
+    held(sql, set, approval.ref, holder, values, "status in ('running', 'interrupted', $3)")
+  end
+
+  @doc "The words of a call as JSON, with the references of the calls that wait in its result."
+  @spec words(String.t(), map(), [String.t()]) :: String.t()
+  def words(command, flags, pending \\ []) do
+    more = if pending == [], do: %{}, else: %{pending: pending}
+    JSON.encode(Map.merge(%{command: command, flags: flags}, more))
   end
 
   @doc "Ends a run whose process failed: nobody knows how far it came."
@@ -311,15 +322,6 @@ defmodule Skillbook.Approval.Table do
     with {:ok, _} <- SQL.query(sql, update, [run, json]), do: :ok
   end
 
-  @doc "The calls of a run that wait or run now, the oldest first."
-  @spec open(SQL.t(), atom(), String.t()) :: {:ok, [Approval.t()]} | {:error, SQL.Error.t()}
-  def open(sql, book, run) do
-    query = "#{@select} where run = $1 and #{@open} order by id"
-
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [run]),
-         do: {:ok, Enum.map(rows, &row(&1, book).approval)}
-  end
-
   @doc "The conversation of a call, as JSON, or `nil`."
   @spec transcript(SQL.t(), String.t()) :: {:ok, String.t() | nil} | {:error, SQL.Error.t()}
   def transcript(sql, ref) do
@@ -362,7 +364,8 @@ defmodule Skillbook.Approval.Table do
       rights: rights,
       assigns: assigns,
       made_by: made_by,
-      run: run
+      run: run,
+      pending: Map.get(words, "pending", [])
     }
   end
 

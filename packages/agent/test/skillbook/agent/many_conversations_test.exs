@@ -120,7 +120,7 @@ defmodule Skillbook.Agent.ManyConversationsTest do
     Peers.call(Agent.get(peers, &hd/1), ManyConversations, :approve, [1_000])
     approvals = ManyConversations.approvals(sql)
 
-    if Enum.all?(approvals, fn {_name, status} -> status not in ["pending", "running"] end) do
+    if Enum.all?(approvals, fn {_ref, _name, status} -> status not in ~w(pending running) end) do
       approvals
     else
       Process.sleep(500)
@@ -159,13 +159,16 @@ defmodule Skillbook.Agent.ManyConversationsTest do
     tries = tasks |> Task.await_many(:infinity) |> Enum.sum()
     seconds = div(System.monotonic_time(:millisecond) - began, 1_000)
 
+    # Each conversation goes on once more, after all calls are decided.
+    approvals = approvals(context)
+    for n <- 1..count, do: take_turn(n, turns + 1, peers, 1)
+
     records = for script <- scripts, do: Vendors.record(script)
     assert for(record <- records, reason <- record["refused"], do: reason) == []
 
     # Each command that writes has run; twice, none has.
     expected = for n <- 1..count, name <- ManyConversations.names(n, turns), do: name
     asked = for n <- 1..count, name <- ManyConversations.asked(n, turns), do: name
-    approvals = approvals(context)
     ran = ManyConversations.ran(sql)
     assert Map.filter(ran, fn {_name, times} -> times > 1 end) == %{}
     assert Map.keys(ran) -- (expected ++ asked) == []
@@ -181,13 +184,17 @@ defmodule Skillbook.Agent.ManyConversationsTest do
 
     # Each call that waited has one approval. It has run if somebody approved it, and its node
     # lived; otherwise it may have.
-    names = for {name, _status} <- approvals, do: name
+    names = for {_ref, name, _status} <- approvals, do: name
     assert names -- Enum.uniq(names) == []
     assert asked -- (names ++ unknown) == []
     assert asked -- (Enum.map(waited, &elem(&1, 0)) ++ unknown) == []
 
-    undecided = for {name, status} <- approvals, not decided?(status, ran[name]), do: name
+    undecided = for {_ref, name, status} <- approvals, not decided?(status, ran[name]), do: name
     assert undecided == []
+
+    # The model has the result of each, also if it was told while nobody went on.
+    told = for record <- records, ref <- record["told"], do: ref
+    assert for({ref, _name, _status} <- approvals, do: ref) -- told == []
 
     # A prompt differs from the one before only where the conversation was compacted, to half.
     sum = fn key -> records |> Enum.map(& &1[key]) |> Enum.sum() end
@@ -201,7 +208,7 @@ defmodule Skillbook.Agent.ManyConversationsTest do
       #{sum.("played")} requests; #{length(expected)} commands that write, #{length(unknown)} \
       of which the end was unknown
       #{length(approvals)} approvals: \
-      #{inspect(Enum.frequencies_by(approvals, &elem(&1, 1)))}
+      #{inspect(Enum.frequencies_by(approvals, &elem(&1, 2)))}
       #{Float.round(100 * sum.("same") / sum.("bytes"), 2)} % of each prompt was the same in the \
       next one; #{length(compacted)} compactions
       """)

@@ -8,11 +8,23 @@ defmodule Skillbook.Approval.ConversationTest do
 
   @moduletag :tmp_dir
 
+  defmodule Keep do
+    def execute(_flags, context) do
+      %{results: [%{status: :pending}]} =
+        Skillbook.run(context.view, "```cmd\nx.send\n```", agent: context.agent)
+
+      {:ok, "Kept."}
+    end
+  end
+
   defp pages do
     %{
       "x/send.md" => page("x.send", handler("Text")),
       "x/pay.md" => page("x.pay", handler("Text") ++ [approval: "required"]),
       "x/list.md" => page("x.list", handler("Text")),
+      "x/twice.md" =>
+        page("x.twice", [approval: "required"], "## Behavior\n\n```cmd\nx.pay\n```\n"),
+      "x/keep.md" => page("x.keep", handler: inspect(__MODULE__.Keep), effects: "read"),
       "x/steps.md" => page("x.steps", [], "## Behavior\n\n```cmd\nx.pay\n```\n"),
       "x/long.md" =>
         page("x.long", [approval: "required"], String.duplicate("A long line. ", 20)),
@@ -129,7 +141,7 @@ defmodule Skillbook.Approval.ConversationTest do
 
     assert report =~
              "The result of the call that waited for #{approval.ref}:\n\n[1] x.send --to a\n" <>
-               "error\n  `x.send` was not run: it needs an approval, and Bob declined: " <>
+               "error\n  `x.send` was not run: it needs an approval, and it was declined: " <>
                "Not today."
   end
 
@@ -206,11 +218,103 @@ defmodule Skillbook.Approval.ConversationTest do
     assert {approval.conversation, is_binary(conversation)} == {conversation, true}
     assert {:ok, [^approval]} = Skillbook.approvals(book)
     assert {:ok, [^approval]} = Skillbook.approvals(Skillbook.view(book, "ann"))
-    # The call is there before the conversation is stored.
-    assert_receive {:skillbook_approval, ^book, %{resumable: false, status: :pending}}
+    # Subscribers hear of it once its conversation is stored.
     assert_receive {:skillbook_approval, ^book, ^approval}
     {:ok, done} = Skillbook.approve(book, approval.ref, by: "Bob")
     assert {done.status, done.resumable} == {:done, true}
+    assert_receive {:skillbook_approval, ^book, %{status: :done}}
+    refute_received {:skillbook_approval, ^book, _approval}
+  end
+
+  test "subscribers hear once of a call that waits, whoever called it", %{book: book} do
+    :ok = Skillbook.subscribe(book)
+    dispatch = cmd("agent.dispatch --mission \"Send it\" --skills x.send")
+    loud = Model.Function.new(fn _, _ -> "```cmd\nx.send\n```" end)
+
+    for {how, resumable, run} <- [
+          {:own, true, fn -> Agent.run(book, "Go.", ann([cmd("x.send")])) end},
+          {:agent, true, fn -> Agent.run(book, "Go.", ann([dispatch, cmd("x.send")])) end},
+          {:no_run, false, fn -> Skillbook.run(Skillbook.view(book, "ann"), cmd("x.send")) end},
+          # The run dies before it has stored its conversation.
+          {:killed, false,
+           fn ->
+             die = fn event -> with {:result, _} <- event, do: Process.exit(self(), :kill) end
+
+             pid =
+               spawn(fn -> Agent.run(book, "Go.", [on_event: die, model: loud] ++ ann([])) end)
+
+             monitor = Process.monitor(pid)
+             assert_receive {:DOWN, ^monitor, :process, _pid, _reason}
+           end},
+          # A handler keeps it to itself.
+          {:kept, false, fn -> Agent.run(book, "Go.", ann([cmd("x.keep"), "Done."])) end}
+        ] do
+      run.()
+      assert_receive {:skillbook_approval, ^book, %{ref: ref, status: :pending} = approval}
+      assert {how, approval.resumable} == {how, resumable}
+      {:ok, _} = Skillbook.deny(book, ref, by: "Bob")
+      assert_receive {:skillbook_approval, ^book, %{ref: ^ref, status: :denied}}
+      refute_received {:skillbook_approval, ^book, _approval}
+    end
+  end
+
+  defp ann([]), do: [profile: "ann", commands: [ask: &ask/1]]
+  defp ann(replies), do: [model: model(replies)] ++ ann([])
+
+  test "an approved call in whose result another waits, waits again", %{book: book} do
+    resume = fn replies -> [by: "Bob", resume: [model: model(replies)]] end
+
+    go_on = fn transcript, replies ->
+      options = [model: model(replies), profile: "bob", transcript: transcript]
+      Agent.run(book, "And?", options)
+    end
+
+    for how <- [:resumed, :elsewhere, :json] do
+      options = [model: model([cmd("x.twice")]), profile: "bob"]
+      {:ok, %{pending: [one], transcript: transcript}} = Agent.run(book, "Go.", options)
+
+      {:ok, result} =
+        if how == :resumed do
+          {:ok, %{run: run}} = Skillbook.approve(book, one.ref, resume.(["It waits again."]))
+          assert {run.status, run.text} == {:pending, "It waits again."}
+          {:ok, run}
+        else
+          {:ok, %{result: %{status: :pending}}} = Skillbook.approve(book, one.ref, by: "Bob")
+          {:ok, read} = transcript |> Transcript.to_json() |> Transcript.from_json()
+          go_on.(if(how == :json, do: read, else: transcript), ["It waits again."])
+        end
+
+      assert [%{name: "x.pay", status: :pending, resumable: true} = two] = result.pending
+      assert result.transcript.waiting == [two.ref]
+      assert result.text == "It waits again."
+
+      # It is decided elsewhere, or with its conversation.
+      if how == :json do
+        {:ok, _} = Skillbook.deny(book, two.ref, by: "Bob", reason: "no")
+        {:ok, %{transcript: %{waiting: []} = told}} = go_on.(result.transcript, ["No."])
+        assert Enum.any?(told.messages, &(&1.content =~ ~r/#{two.ref}.*it was declined: no/s))
+      else
+        {:ok, %{run: run}} = Skillbook.approve(book, two.ref, resume.(["Paid."]))
+        assert {run.status, run.text, run.transcript.waiting} == {:done, "Paid.", []}
+        texts = for %{kind: :input, content: text} <- run.transcript.messages, do: text
+        assert texts == if(how == :resumed, do: ["Go."], else: ["Go.", "And?"])
+      end
+    end
+
+    # Both were decided before the conversation goes on.
+    options = [model: model([cmd("x.twice")]), profile: "bob"]
+    {:ok, %{pending: [one], transcript: transcript}} = Agent.run(book, "Go.", options)
+    {:ok, %{result: %{data: _}}} = Skillbook.approve(book, one.ref, by: "Bob")
+    {:ok, [two]} = Skillbook.approvals(book)
+    {:ok, _} = Skillbook.approve(book, two.ref, by: "Bob")
+    {:ok, result} = go_on.(transcript, ["Paid."])
+    assert {result.status, result.pending, result.transcript.waiting} == {:done, [], []}
+
+    assert [_one, _two] =
+             for(
+               %{content: "The result of the call" <> _} <- result.transcript.messages,
+               do: :joined
+             )
   end
 
   test "the words of the model run nothing, whatever they are", %{book: book} do
@@ -515,7 +619,7 @@ defmodule Skillbook.Approval.ConversationTest do
       options = [by: "Bob", reason: "No.", resume: resume]
       {:ok, %{run: run}} = Skillbook.deny(book, approval.ref, options)
       report = Enum.at(run.transcript.messages, -2)
-      assert report.content =~ ~r/x.send\nerror\n.* Bob declined: No./
+      assert report.content =~ ~r/x.send\nerror\n.* it was declined: No./
       assert run.text == "Then not."
     end
 

@@ -13,13 +13,14 @@ and `pause`, so many bytes at once and seconds between them; `insert`, [[place, 
 Latin-1 before the event at that place; `unknown`, every event has unknown fields; `silent`.
 With `keeps` each request has to have all data of the vendor that the answers before it had.
 
-A script for requests that are made again, and not known before, has `place` and `found`, patterns,
-and `faults`. The largest number that `place` finds in a request is that of its answer; the answer
+A script for requests that are made again, and not known before, has `place`, `found` and `told`,
+patterns, and `faults`. The largest number that `place` finds in a request is that of its answer; the answer
 is the same each time, with the usage of the request. Each request takes a fault: null, fields of
 the answer, or an answer of its own. Its record has no bodies, but {"played": number, "refused",
-"found", "bytes", "same", "low"}: what the pattern finds in calls with their results; the bytes of
-the prompts, and those that were the same at the start of the next prompt; and for each prompt with
-less than 98% of the one before, this share and how long it is beside that.
+"found", "told", "bytes", "same", "low"}: what `found` finds in calls with their results, and `told`
+in whole prompts; the bytes of the prompts, and those that were the same at the start of the next
+prompt; and for each prompt with less than 98% of the one before, this share and how long it is
+beside that.
 """
 
 import json
@@ -51,15 +52,16 @@ class Script:
         self.played, self.issued, self.bodies = 0, [], []
         self.requests, self.refused, self.sent = [], [], []
         self.place = fields.get("place")
-        self.pattern = fields.get("found")
+        self.pattern, self.tell = fields.get("found"), fields.get("told")
         self.faults = fields.get("faults", [])
-        self.found, self.prompt, self.bytes, self.same, self.low = set(), "", 0, 0, []
+        self.found, self.told = set(), set()
+        self.prompt, self.bytes, self.same, self.low = "", 0, 0, []
 
     def record(self):
         if self.place:
             return {"requests": [], "played": self.played, "refused": self.refused,
-                    "bytes": self.bytes, "found": sorted(self.found), "same": self.same,
-                    "low": self.low}
+                    "found": sorted(self.found), "told": sorted(self.told),
+                    "bytes": self.bytes, "same": self.same, "low": self.low}
         return {"requests": self.bodies, "refused": self.refused, "sent": self.sent}
 
     def check(self, path, headers, text):
@@ -101,6 +103,7 @@ class Script:
         for result in rules.results(self.vendor, body):
             self.found.update(re.findall(self.pattern, result))
         prompt = rules.prompt(self.vendor, body)
+        self.told.update(re.findall(self.tell, prompt))
         if self.prompt:
             same = same_start(self.prompt, prompt)
             self.bytes, self.same = self.bytes + len(self.prompt), self.same + same

@@ -361,6 +361,18 @@ defmodule Skillbook.Agent.Runs.Table do
     end
   end
 
+  @doc "The conversation that a run of a profile is a turn of, or `nil`."
+  @spec conversation(SQL.t(), String.t(), String.t()) ::
+          {:ok, String.t() | nil} | {:error, SQL.Error.t()}
+  def conversation(sql, run, profile) do
+    query =
+      "select conversation from skillbook_agent_runs where profile = $1 and run = $2 " <>
+        "order by id desc limit 1"
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [profile, run]),
+         do: {:ok, rows |> List.first([nil]) |> hd()}
+  end
+
   @doc "A run, of those that a profile reads."
   @spec fetch(SQL.t(), atom(), String.t(), {String.t(), [SQL.param()]}, {integer(), integer()}) ::
           {:ok, Run.t()} | {:error, :unknown | SQL.Error.t()}
