@@ -61,10 +61,10 @@ defmodule Bench.Conversations do
   # Conversations that wait after a turn
 
   defp idle(count, kind) do
-    used("warm", 1, 0, 3, fn _pids, _times -> :ok end)
+    used("warm", 1, 0, 3, fn _pids, _times, _busy -> :ok end)
     before = length(Process.list())
 
-    used("idle", count, 0, 1, fn pids, _times ->
+    used("idle", count, 0, 1, fn pids, _times, _busy ->
       # The last of their messages is handled.
       for pid <- pids, do: :sys.get_state(pid)
       Process.sleep(1_000)
@@ -86,12 +86,14 @@ defmodule Bench.Conversations do
   defp running(count, kind, peer) do
     before = length(Process.list())
 
-    used("running", count, @wait, @turns, fn _pids, times ->
+    used("running", count, @wait, @turns, fn _pids, times, busy ->
       for {share, name} <- [{0.5, "median"}, {0.99, "99 of 100 within"}] do
         peer = peer && at(peer, share)
         name = "our time of a turn, #{count} at once#{kind}: #{name}"
         print(name, peer && "Pydantic AI", [at(times, share) | List.wrap(peer)])
       end
+
+      print("processor time of a turn, #{count} at once#{kind}", nil, [busy / length(times)])
     end)
 
     Process.sleep(1_000)
@@ -102,7 +104,8 @@ defmodule Bench.Conversations do
   defp at(times, share), do: times |> Enum.sort() |> Enum.at(round(share * (length(times) - 1)))
 
   # Starts conversations, which have some turns at the same time, and stops them. The function
-  # gets the nanoseconds of each turn without those of the model.
+  # gets the nanoseconds of each turn without those of the model, and those of all processors,
+  # which other programs do not change.
   defp used(name, count, wait, turns, fun) do
     conversations =
       for number <- 1..count do
@@ -113,12 +116,15 @@ defmodule Bench.Conversations do
         {pid, waited}
       end
 
+    {before, _since} = :erlang.statistics(:runtime)
+
     times =
       conversations
       |> Task.async_stream(&turns(&1, turns), max_concurrency: 200, timeout: :infinity)
       |> Enum.flat_map(fn {:ok, times} -> times end)
 
-    fun.(for({pid, _waited} <- conversations, do: pid), times)
+    {now, _since} = :erlang.statistics(:runtime)
+    fun.(for({pid, _waited} <- conversations, do: pid), times, (now - before) * 1_000_000)
     for {pid, _waited} <- conversations, do: GenServer.stop(pid)
   end
 

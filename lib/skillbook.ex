@@ -655,7 +655,8 @@ defmodule Skillbook do
   It also receives `{:skillbook_approval, book, %Skillbook.Approval{}}` when a call begins to wait
   for an approval, has run, is denied, expires or is interrupted, on the node where this happens
   or is noticed: an expired call by the next one that waits, is listed or decided. A decision on
-  another node sends nothing here.
+  another node sends nothing here. A call in a run of an agent is told when its conversation is
+  stored, or the run has died.
 
   When a run of a workflow has begun or ended on this node, and when a firing of a schedule has
   ended, it receives `{:skillbook_run, book, %{name: name, profile: profile, tenant: tenant}}`

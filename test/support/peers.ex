@@ -48,9 +48,9 @@ defmodule Skillbook.Peers do
     end
   end
 
-  @doc "Calls a function there."
+  @doc "Calls a function there. How long it may take says the limit of the test."
   def call(peer, module, function, arguments),
-    do: :peer.call(peer, module, function, arguments, 60_000)
+    do: :peer.call(peer, module, function, arguments, :infinity)
 
   @doc "Starts a book there, which ends with the other virtual machine."
   def start_book(peer, options), do: :ok = call(peer, __MODULE__, :hold, [options])

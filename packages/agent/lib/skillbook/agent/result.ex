@@ -27,7 +27,8 @@ defmodule Skillbook.Agent.Result do
     * `:transcript` - the `Skillbook.Transcript`. It can be continued whatever the status
     * `:leader` - the id of the profile that leads the conversation: that of the run, or the one
       that it was handed over to
-    * `:pending` - the `Skillbook.Approval`s for which commands of the run wait.
+    * `:pending` - the `Skillbook.Approval`s for which commands of the run wait, also those in the
+      results of calls that were decided since the run before.
       `Skillbook.approve/3` can resume the conversation with their results
     * `:output` - with the option `:output`, the object of the answer in its types; otherwise
       `nil`

@@ -211,7 +211,7 @@ defmodule Skillbook.Web.API.ChatTest do
     name = start(folder)
     web = Requests.web(name, serve: @serve)
 
-    for {decide, text} <- [approve: "cup.pay\nok", deny: "Bob declined"] do
+    for {decide, text} <- [approve: "cup.pay\nok", deny: "it was declined"] do
       waiting = chunks(post(web, body("Pay", "#{decide}")))
       [%{"data" => %{"ref" => ref}}] = of_type(waiting, "data-approval")
       {:ok, _approval} = apply(Skillbook, decide, [name, ref, [by: "Bob"]])
