@@ -9,7 +9,7 @@ defmodule Skillbook.ConversationTest do
   use Skillbook.SkillsCase, async: true
 
   alias Skillbook.{Book, Conversation, ConversationError, Eventually, Model, ModelError}
-  alias Skillbook.{OptionError, SQL, Transcript}
+  alias Skillbook.{OptionError, RunError, SQL, Transcript}
 
   @saved "select 1 from skillbook_memories"
 
@@ -416,6 +416,36 @@ defmodule Skillbook.ConversationTest do
       assert report =~ text
       :ok = stop_supervised({Conversation, id})
     end
+  end
+
+  @tag :tmp_dir
+  test "while it has a turn, it gets the result and no answer of elsewhere", context do
+    book =
+      book(
+        store: Path.join(context.tmp_dir, "book.db"),
+        watch: false,
+        durable: true,
+        profiles: [[id: "ann", writes: :ask]],
+        ask: fn _request -> :pending end
+      )
+
+    pid = start(book, [])
+    Conversation.say(pid, "Remember tea")
+    answer("```cmd\nmemory.save --content tea\n```")
+    answer("It waits.")
+    receives({:ended, _turn, {:ok, %{pending: [%{ref: ref}]}}})
+    Conversation.say(pid, "How long?")
+    assert_receive {:asked, model, "How long?"}
+    resume = [model: Model.Function.new(fn _, _ -> "Saved." end)]
+    {:ok, approved} = Skillbook.approve(book, ref, by: "Bob", resume: resume)
+    assert %{status: :done, run: %{status: :error, error: %RunError{kind: :busy}}} = approved
+    send(model, {:answer, "A day."})
+    receives({:ended, _turn, {:ok, %{text: "A day.", transcript: %{waiting: [^ref]}}}})
+    Conversation.say(pid, "Is it saved?")
+    assert answer("Yes.") =~ ref
+    receives({:ended, _turn, {:ok, %{text: "Yes.", transcript: transcript}}})
+    assert [_once] = results(transcript.messages, ref)
+    refute Enum.any?(transcript.messages, &(&1.content == "Saved."))
   end
 
   defp start_options(book, id),
