@@ -109,7 +109,7 @@ defmodule Skillbook.Conversation do
     :leader,
     :max_queue,
     :idle,
-    # The turn that runs: `%{turn:, what:, task:, callers:}`.
+    # The turn that runs, `%{turn:, what:, callers:, task:}`, and the transcript `:before` it.
     :current,
     :timer,
     queue: :queue.new(),
@@ -566,11 +566,11 @@ defmodule Skillbook.Conversation do
 
     options = Keyword.merge(run, on_event: on_event, transcript: transcript)
     options = Keyword.put(options, :conversation, state.id)
-    current = Map.put(item, :task, nil)
+    current = Map.merge(item, %{task: nil, before: transcript})
 
     case begin(book, fn ->
            outcome = take_turn(book, what, options)
-           with %Transcript{} = transcript <- transcript_of(outcome), do: save.(transcript)
+           with %Transcript{} = transcript <- own_transcript(outcome), do: save.(transcript)
            outcome
          end) do
       {:ok, task} ->
@@ -681,18 +681,30 @@ defmodule Skillbook.Conversation do
     tell(state, {:ended, current.turn, outcome})
     for from <- current.callers, do: GenServer.reply(from, reply)
 
-    case result(outcome) do
-      nil ->
+    result = result(outcome)
+
+    cond do
+      result == nil ->
         next(%{state | current: nil})
 
+      # The result of a call is still to be told.
+      foreign?(result) ->
+        next(%{state | current: nil, transcript: current.before, untold: true})
+
       # Calls of earlier turns may still wait.
-      %{transcript: transcript, pending: pending} ->
-        next(look(%{state | current: nil, transcript: transcript}, pending))
+      true ->
+        next(look(%{state | current: nil, transcript: result.transcript}, result.pending))
     end
   end
 
-  defp transcript_of(outcome),
-    do: with(%{transcript: transcript} <- result(outcome), do: transcript)
+  defp own_transcript(outcome) do
+    result = result(outcome)
+    unless result == nil or foreign?(result), do: result.transcript
+  end
+
+  # Another process has the conversation, so what this one added is no part of it.
+  defp foreign?(%{error: %RunError{kind: kind}}), do: kind in [:lost, :busy]
+  defp foreign?(_result), do: false
 
   defp result({:ok, %Agent.Result{} = result}), do: result
   defp result({:ok, %Approval{run: run}}), do: run

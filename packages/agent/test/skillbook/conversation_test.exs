@@ -448,6 +448,44 @@ defmodule Skillbook.ConversationTest do
     refute Enum.any?(transcript.messages, &(&1.content == "Saved."))
   end
 
+  @tag :tmp_dir
+  test "a turn that another process has taken over is none of its own", context do
+    book =
+      book(
+        store: Path.join(context.tmp_dir, "book.db"),
+        watch: false,
+        durable: true,
+        profiles: [[id: "ann"]]
+      )
+
+    pid = start(book, [])
+    {:ok, turn} = Conversation.say(pid, "Remember tea")
+    answer("```cmd\nmemory.save --content tea\n```")
+    assert_receive {:asked, model, "[1] memory.save" <> _}
+
+    # As the node does that has the run after its lease has passed, and ends it.
+    sql = Book.sql(Book.fetch!(book))
+    query = "select transcript from skillbook_agent_runs where conversation = 'c-1'"
+    {:ok, %{rows: [[json]]}} = SQL.query(sql, query, [])
+    {:ok, transcript} = Transcript.open_from_json(json)
+    {messages, [_reply]} = Enum.split(transcript.messages, -1)
+    reply = %Transcript.Message{kind: :reply, content: "Elsewhere.", at: List.last(messages).at}
+    json = Transcript.to_json(%{transcript | messages: messages ++ [reply]})
+
+    update =
+      "update skillbook_agent_runs set holder = 'another', status = 'done', transcript = $1"
+
+    {:ok, %{num_rows: 1}} = SQL.query(sql, update, [json])
+    send(model, {:answer, "Late."})
+    receives({:ended, ^turn, {:error, %{error: %RunError{kind: :lost}}}})
+
+    Conversation.say(pid, "And now?")
+    answer("Well.")
+    receives({:ended, _turn, {:ok, %{text: "Well.", transcript: transcript}}})
+    texts = for m <- transcript.messages, m.kind != :prompt, do: m.content
+    assert texts == ["Remember tea", "Elsewhere.", "And now?", "Well."]
+  end
+
   defp start_options(book, id),
     do: [book: book, id: id, profile: "ann", run: [model: held()]]
 

@@ -14,13 +14,13 @@ Latin-1 before the event at that place; `unknown`, every event has unknown field
 With `keeps` each request has to have all data of the vendor that the answers before it had.
 
 A script for requests that are made again, and not known before, has `place`, `found` and `told`,
-patterns, and `faults`. The largest number that `place` finds in a request is that of its answer; the answer
-is the same each time, with the usage of the request. Each request takes a fault: null, fields of
-the answer, or an answer of its own. Its record has no bodies, but {"played": number, "refused",
-"found", "told", "bytes", "same", "low"}: what `found` finds in calls with their results, and `told`
-in whole prompts; the bytes of the prompts, and those that were the same at the start of the next
-prompt; and for each prompt with less than 98% of the one before, this share and how long it is
-beside that.
+patterns, and `faults`. The largest number that `place` finds in a request is that of its answer;
+the answer is the same each time, with the usage of the request. Each request takes a fault: null,
+fields of the answer, or an answer of its own. Its record has no bodies, but {"played": number,
+"refused", "found", "told", "bytes", "same", "low"}: what `found` finds in calls with their results,
+and `told` in whole prompts; the bytes of the prompts whose next one was not compacted, to less than
+80%, and those that were the same at its start; and for each prompt with less than 98% of the one
+before, this share and how long it is beside that.
 """
 
 import json
@@ -106,7 +106,8 @@ class Script:
         self.told.update(re.findall(self.tell, prompt))
         if self.prompt:
             same = same_start(self.prompt, prompt)
-            self.bytes, self.same = self.bytes + len(self.prompt), self.same + same
+            if len(prompt) > 0.8 * len(self.prompt):
+                self.bytes, self.same = self.bytes + len(self.prompt), self.same + same
             if same < 0.98 * len(self.prompt):
                 shares = [same / len(self.prompt), len(prompt) / len(self.prompt)]
                 self.low.append([round(share, 3) for share in shares])
