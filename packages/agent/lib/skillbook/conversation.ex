@@ -48,9 +48,9 @@ defmodule Skillbook.Conversation do
   joins the conversation at its next turn. With `resume:` the model has answered there: in a book
   with `:durable` that is a turn of the conversation, and otherwise its answer is not part of it.
 
-  No result is lost with a process. A conversation that starts, or outlasts its book or the process
-  of a decision, has a turn without an input for the calls that were decided and that no turn has
-  told, once a call that was running has ended or is interrupted.
+  No result is lost with a process. A conversation that starts, or outlasts its book or the
+  process of a decision, has a turn without an input for the calls that were decided and that no
+  turn has told, once a call that was running has ended or is interrupted.
 
   ## Events
 
@@ -109,7 +109,8 @@ defmodule Skillbook.Conversation do
     :leader,
     :max_queue,
     :idle,
-    # The turn that runs, `%{turn:, what:, callers:, task:}`, and the transcript `:before` it.
+    # The turn that runs: `%{turn:, what:, callers:, task:, durable:}`, with the transcript
+    # `:before` it.
     :current,
     :timer,
     queue: :queue.new(),
@@ -323,8 +324,8 @@ defmodule Skillbook.Conversation do
     do: start(state, %{turn: make_ref(), what: {:continue, ref}, callers: []})
 
   # The calls that wait in the transcript, and those of a result, as they are now: a call may be
-  # decided without a message, by another node or process of the operating system. It is read after
-  # it is subscribed to, so that no change is missed.
+  # decided without a message, by another node or process of the operating system. It is read
+  # after it is subscribed to, so that no change is missed.
   defp look(state, more \\ []) do
     refs = for approval <- more, do: approval.ref
     known = Enum.reject(state.pending, &(&1.ref in refs)) ++ more
@@ -566,7 +567,7 @@ defmodule Skillbook.Conversation do
 
     options = Keyword.merge(run, on_event: on_event, transcript: transcript)
     options = Keyword.put(options, :conversation, state.id)
-    current = Map.merge(item, %{task: nil, before: transcript})
+    current = Map.merge(item, %{task: nil, before: transcript, durable: durable?(state)})
 
     case begin(book, fn ->
            outcome = take_turn(book, what, options)
@@ -684,6 +685,10 @@ defmodule Skillbook.Conversation do
     result = result(outcome)
 
     cond do
+      # What it added is in the stored run, which goes on.
+      result == nil and current.durable ->
+        next(%{state | current: nil, transcript: current.before})
+
       result == nil ->
         next(%{state | current: nil})
 

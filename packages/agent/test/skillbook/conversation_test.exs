@@ -281,8 +281,9 @@ defmodule Skillbook.ConversationTest do
     end
   end
 
-  # Kills the process of a turn, or that of its conversation, once, at a point of a decision: while
-  # the call runs, when it has ended, when its result has joined, or when the model is asked.
+  # Kills the process of a turn, or that of its conversation, once, at a point of a decision:
+  # while the call runs, when it has ended, when its result has joined, or when the model is
+  # asked.
   defp killing(book, point, who, once) do
     kill = fn at ->
       if at == point and :counters.get(once, 1) == 0 do

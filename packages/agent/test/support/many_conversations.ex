@@ -50,7 +50,7 @@ defmodule Skillbook.ManyConversations do
   @doc "The first step of a turn."
   def step(turn), do: 3 * (turn - 1)
 
-  @doc "The answers of a conversation of so many turns, three for each turn, and one for the last."
+  @doc "The answers of a conversation of so many turns, three for each, and one for the last."
   def answers(number, turns) do
     Enum.flat_map(1..turns, &turn_answers(number, &1)) ++ [done(turns + 1)]
   end

@@ -123,8 +123,8 @@ defmodule Skillbook.Agent.Loop do
   end
 
   @doc """
-  Goes on with a conversation in which calls were decided that waited, and were not told. `profile`
-  is that of `run/4`.
+  Goes on with a conversation in which calls were decided that waited, and were not told.
+  `profile` is that of `run/4`.
   """
   def tell(view, profile, options),
     do: view |> start(options) |> go_on(profile, options, "", &join_decided/1)

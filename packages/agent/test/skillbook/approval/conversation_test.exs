@@ -243,7 +243,7 @@ defmodule Skillbook.Approval.ConversationTest do
              pid =
                spawn(fn -> Agent.run(book, "Go.", [on_event: die, model: loud] ++ ann([])) end)
 
-             monitor = Process.monitor(pid)
+             monitor = Skillbook.Eventually.monitor(pid)
              assert_receive {:DOWN, ^monitor, :process, _pid, _reason}
            end},
           # A handler keeps it to itself.
