@@ -39,7 +39,7 @@ defmodule Skillbook.Entry do
 
     * `:handler` - the handler as written, or `nil`; resolved when it runs. Always `nil` for
       sources of low trust
-    * `:effects` - `:read`, `:write` or `nil` as written; see `effect/1`
+    * `:effects` - `:read` or `:write`; see `effect/1`
     * `:limits` - limits of the page: `:timeout` of its handler in milliseconds, `:max_running`,
       the number of concurrent calls, `:approval`, which is `:required` if each call needs an
       approval, or the flags, without dashes, whose calls do; `:idempotent`, `true` if a call
@@ -76,7 +76,7 @@ defmodule Skillbook.Entry do
           labels: [String.t()],
           aliases: [String.t()],
           requires: [String.t()],
-          effects: :read | :write | nil,
+          effects: :read | :write,
           limits: %{
             optional(:timeout) => pos_integer(),
             optional(:max_running) => pos_integer(),
@@ -119,7 +119,6 @@ defmodule Skillbook.Entry do
     :title,
     :description,
     :handler,
-    :effects,
     :schedule,
     :timezone,
     :license,
@@ -132,6 +131,7 @@ defmodule Skillbook.Entry do
     labels: [],
     aliases: [],
     requires: [],
+    effects: :read,
     limits: %{},
     strict: false,
     allowed_tools: [],
@@ -146,13 +146,11 @@ defmodule Skillbook.Entry do
     data: %{}
   ]
 
-  @read_actions ~w(search get list read find show count)
-
   @doc """
   Returns whether running an entry has side effects: `:read` or `:write`.
 
   The `effects` of the frontmatter decide. Without them an entry is `:read` if it has no handler,
-  or if the last part of its name is #{Enum.map_join(@read_actions, ", ", &"`#{&1}`")}.
+  or if the last part of its name is `search`, `get`, `list`, `read`, `find`, `show` or `count`.
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> view = Skillbook.View.all(catalog)
@@ -162,14 +160,7 @@ defmodule Skillbook.Entry do
       [:read, :write]
   """
   @spec effect(t()) :: :read | :write
-  def effect(%__MODULE__{effects: effect}) when effect != nil, do: effect
-  def effect(%__MODULE__{handler: nil}), do: :read
-
-  def effect(%__MODULE__{name: name}) do
-    if name |> String.split(".") |> List.last() |> Kernel.in(@read_actions),
-      do: :read,
-      else: :write
-  end
+  def effect(%__MODULE__{effects: effects}), do: effects
 
   @doc """
   Returns the tenant that an entry belongs to, or `nil` if it is common to all tenants.

@@ -198,8 +198,10 @@ defmodule Skillbook.Flag do
 
   @doc false
   # Its name as a property of a tool.
-  @spec in_json(t()) :: String.t()
-  def in_json(%__MODULE__{property: nil, name: name}), do: String.replace(name, "-", "_")
+  # Its name as a property of JSON.
+  @spec in_json(t() | String.t()) :: String.t()
+  def in_json(name) when is_binary(name), do: String.replace(name, "-", "_")
+  def in_json(%__MODULE__{property: nil, name: name}), do: in_json(name)
 
   def in_json(%__MODULE__{property: property, names: names}),
     do: Enum.find([property | names], property, &allowed?/1)

@@ -33,7 +33,8 @@ defmodule Skillbook.Native do
       view_prompt(view),
       view_news(view, old),
       view_tools(view, name, tools),
-      tools_allow(tools, name, argument)
+      tools_allow(tools, name, argument),
+      tool_entry(view, name)
     ],
     functions: [
       hidden_find(text),
@@ -105,6 +106,13 @@ defmodule Skillbook.Native do
       ranking_lines(entries),
       view_flags(view, name),
       view_examples(view, name),
+      tools_names(view, globs),
+      tools_nearest(view, names, near, limit),
+      tools_offered(view, names, left_out, run_command, delegates),
+      tool_shape(tool, shape),
+      tool_name(view, name),
+      tool_from(name),
+      tool_valid(name),
       declaration_read(text),
       pattern_check(pattern, values),
       schema_read(schema, given, in_line, whole),

@@ -148,6 +148,25 @@ const NATIVE: &[(&str, Switches)] = &[
         ],
     ),
     (
+        "tools",
+        &[
+            (
+                "shape",
+                Kind::OneOf(&[
+                    "openai",
+                    "openai_strict",
+                    "openai_responses",
+                    "anthropic",
+                    "gemini",
+                    "mcp",
+                    "llama",
+                ]),
+            ),
+            ("names", Kind::Text),
+            ("limit", Kind::Number(1, None)),
+        ],
+    ),
+    (
         "route",
         &[
             ("embedder", Kind::Text),

@@ -19,6 +19,7 @@ mod lint;
 mod output;
 mod read;
 mod route;
+mod tools;
 
 use std::env;
 use std::ffi::OsString;
@@ -92,6 +93,7 @@ fn run_command(options: &Options) -> Result<u8, Ended> {
         "explain" => read::run_explain,
         "route" => route::run,
         "test" => examples::run,
+        "tools" => tools::run,
         _ => read::run_prompt,
     };
     // Entries of the store and of accounts are no files. Lint is about files.

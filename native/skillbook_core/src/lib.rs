@@ -46,6 +46,7 @@
 //! | [`search`] | full-text search |
 //! | [`view`] | the entries that one profile may see: lookup, help, tools |
 //! | [`prompt`] | the system prompt's part about skills |
+//! | [`tool`] | commands and skills as tools of models, in the formats of vendors |
 //! | [`lint`], [`explain`] | advice for authors; which file a name resolves to, and why |
 //! | [`report`] | diagnostics, entries and search results as people read them: text, JSON, SARIF |
 #![deny(missing_docs)]
@@ -69,5 +70,6 @@ pub mod search;
 pub mod source;
 pub mod tenant;
 pub mod text;
+pub mod tool;
 pub mod value;
 pub mod view;

@@ -72,7 +72,7 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::labels(), entry.labels.encode(env)),
         (atoms::aliases(), fields.aliases.encode(env)),
         (atoms::requires(), fields.requires.encode(env)),
-        (atoms::effects(), effects(env, entry)),
+        (atoms::effects(), encode::static_atom(env, entry.effects().as_str())),
         (atoms::limits(), limits(env, entry)?),
         (atoms::strict(), fields.strict.encode(env)),
         (atoms::allowed_tools(), fields.allowed_tools.encode(env)),
@@ -119,11 +119,4 @@ fn limits<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
     let idempotent = fields.idempotent.then(|| (atoms::idempotent(), true.encode(env)));
     let pairs = limits.chain(approval).chain(idempotent).chain(tenant);
     Term::map_from_pairs(env, &pairs.collect::<Vec<_>>())
-}
-
-fn effects<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
-    match entry.fields().effects {
-        Some(effects) => encode::static_atom(env, effects.as_str()),
-        None => encode::option(env, &None::<bool>),
-    }
 }

@@ -6,6 +6,7 @@ use std::vec;
 use rustler::types::tuple::get_tuple;
 use rustler::{Binary, Encoder, Env, ListIterator, MapIterator, NifResult, Term, TermType};
 use serde_json::ser::{CompactFormatter, Formatter};
+use serde_json::{Map, Value as Json};
 use skillbook_bridge::twin;
 use skillbook_bridge::twin::{timed, BYTES};
 use skillbook_core::json::{self, Part, Step};
@@ -224,6 +225,35 @@ fn pairs<'a>(list: Term<'a>, literals: bool) -> Option<Vec<(String, Term<'a>)>> 
         _ => None,
     };
     list.decode::<ListIterator>().ok()?.map(pair).collect()
+}
+
+/// An object of JSON values that nest at most so deep; `None` for any other term.
+pub fn read_object(term: Term, deepest: usize) -> Option<Map<String, Json>> {
+    let members = MapIterator::new(term)?;
+    members.map(|(name, value)| Some((key(name)?, read(value, deepest.checked_sub(1)?)?))).collect()
+}
+
+fn read(term: Term, deepest: usize) -> Option<Json> {
+    Some(match term.get_type() {
+        TermType::Binary => term.decode::<String>().ok()?.into(),
+        TermType::Integer => match term.decode::<i64>() {
+            Ok(number) => number.into(),
+            Err(_) => term.decode::<u64>().ok()?.into(),
+        },
+        TermType::Float => term.decode::<f64>().ok()?.into(),
+        TermType::Atom if atoms::nil() == term => Json::Null,
+        TermType::Atom => match term.decode::<bool>() {
+            Ok(value) => value.into(),
+            Err(_) => term.atom_to_string().ok()?.into(),
+        },
+        TermType::List => {
+            let deepest = deepest.checked_sub(1)?;
+            let items = term.decode::<ListIterator>().ok()?;
+            items.map(|item| read(item, deepest)).collect::<Option<Vec<Json>>>()?.into()
+        }
+        TermType::Map => read_object(term, deepest)?.into(),
+        _ => return None,
+    })
 }
 
 fn key(term: Term) -> Option<String> {

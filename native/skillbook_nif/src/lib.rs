@@ -26,6 +26,7 @@ mod search_rows;
 mod shared;
 mod store;
 mod text;
+mod tool;
 mod vectors;
 mod view;
 mod watch;

@@ -74,7 +74,7 @@ impl ViewResource {
     }
 
     /// Whether the generation has few entries, so that going through all of them is quick.
-    fn is_small(&self) -> bool {
+    pub fn is_small(&self) -> bool {
         self.view.catalog().entries().len() <= twin::ITEMS
     }
 

@@ -10,8 +10,11 @@ use rustc_hash::FxHasher;
 use crate::page::declaration::Declaration;
 use crate::page::document::Document;
 use crate::page::fields::Fields;
-use crate::source::{Kind, Selection, Source, SourceKind, Trust};
+use crate::source::{Effects, Kind, Selection, Source, SourceKind, Trust};
 use crate::tenant::Tenant;
+
+/// The actions that have no side effects, if the page does not say otherwise.
+const READS: [&str; 7] = ["search", "get", "list", "read", "find", "show", "count"];
 
 /// A document under the name by which it is read and run.
 #[derive(Debug)]
@@ -81,6 +84,21 @@ impl Entry {
     /// `schedule`, unless its trust is low.
     pub fn schedule(&self) -> Option<&str> {
         self.fields().schedule.as_deref().filter(|_| self.trust > Trust::Low)
+    }
+
+    /// The side effects of running it: those of the page, or by its handler and the last part of
+    /// its name.
+    pub fn effects(&self) -> Effects {
+        let action = self.name.rsplit('.').next().unwrap_or_default();
+        self.fields().effects.unwrap_or(match self.handler().is_none() || READS.contains(&action) {
+            true => Effects::Read,
+            false => Effects::Write,
+        })
+    }
+
+    /// Whether running it has no side effects.
+    pub fn reads(&self) -> bool {
+        self.effects() == Effects::Read
     }
 
     /// The flags that a command's page declares. Skills and notes have none: the flags they mention

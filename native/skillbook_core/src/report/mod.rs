@@ -132,12 +132,12 @@ pub fn relative<'a>(path: &'a str, folder: &str) -> &'a str {
 }
 
 /// JSON with sorted keys, in which hidden characters are escaped.
-fn json(mut value: Value) -> String {
+pub fn json(mut value: Value) -> String {
     sort(&mut value);
     hidden::json(&value.to_string()).into_owned()
 }
 
-/// Sorts the keys of objects, which reports nest a few levels deep.
+/// Sorts the keys of objects, which reports and tools nest a few levels deep.
 fn sort(value: &mut Value) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(sort),

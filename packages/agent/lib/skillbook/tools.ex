@@ -27,7 +27,7 @@ defmodule Skillbook.Tools do
   """
 
   alias Skillbook.Reply.Pipeline
-  alias Skillbook.Support.{Closest, Hidden, JSON, Options}
+  alias Skillbook.Support.{Closest, JSON, Options}
 
   alias Skillbook.{
     Declaration,
@@ -35,7 +35,6 @@ defmodule Skillbook.Tools do
     Flag,
     Native,
     OptionError,
-    PolicyError,
     Result,
     Tool,
     ToolCallError,
@@ -45,7 +44,7 @@ defmodule Skillbook.Tools do
 
   alias Skillbook.Reply.ToolCall
   alias Skillbook.Search.Candidates
-  alias Skillbook.Tools.{Name, Schema, Shape}
+  alias Skillbook.Tools.{Name, Shape}
 
   @get_skill "get_skill"
   @run_command "run_command"
@@ -58,9 +57,8 @@ defmodule Skillbook.Tools do
   # The budget of `form: :auto`, in tokens.
   @max_tokens 10_000
 
-  # OpenAI's limits, the lowest of all vendors.
+  # OpenAI's limit, the lowest of all vendors.
   @max_tools 128
-  @max_description_length 1024
 
   # The minimum similarity for suggesting a tool name that a page has set.
   @min_similarity 0.9
@@ -136,13 +134,7 @@ defmodule Skillbook.Tools do
     {view, options} = View.from(view_or_book, options, "Skillbook.Tools.list/2")
     validate(options)
 
-    names =
-      for kind <- [:command, :skill],
-          name <- View.names(view, kind: kind, listed: true),
-          name != @get_skill,
-          do: name
-
-    names = names |> matching(options[:names]) |> Enum.sort()
+    names = names(view, options[:names])
     few = fn -> list(view, names, [@search], [run_command: true] ++ options) end
 
     case options[:form] do
@@ -162,25 +154,25 @@ defmodule Skillbook.Tools do
   # The tools of those names that may become one.
   defp list(view, names, offered, options) do
     max = Keyword.get(options, :limit, @max_tools)
-    own = if options[:run_command] && max > 1, do: [run_command()], else: []
+    run_command? = options[:run_command] == true and max > 1
+    room = if run_command?, do: max - 2, else: max - 1
     offered = if offered == names, do: names, else: Enum.filter(names, &(&1 in offered))
-    stay = nearest(offered, view, options[:messages] || [], max - 1 - length(own))
-    listed = Enum.map(stay, &View.fetch!(view, &1))
-    dispatch = Enum.find(listed, &(&1.name == @dispatch))
-    left_out = length(names) - length(stay)
-    [get_skill(left_out) | own ++ Enum.map(listed, &tool(view, &1, dispatch))]
+
+    stay =
+      if length(offered) > room do
+        near = Candidates.of_messages(view, options[:messages] || [], room)
+        Native.tools_nearest(view.ref, offered, near, room)
+      else
+        offered
+      end
+
+    offered(view, stay, length(names) - length(stay), run_command?)
   end
 
-  # Those that stay keep their order.
-  defp nearest(names, _view, _messages, limit) when length(names) <= limit, do: names
-
-  defp nearest(names, view, messages, limit) do
-    first = Native.view_proactive(view.ref) ++ Candidates.of_messages(view, messages, limit)
-    wanted = MapSet.new(first)
-    known = names |> Enum.filter(&(&1 in wanted)) |> MapSet.new()
-    first = Enum.filter(first, &(&1 in known))
-    stay = first |> Stream.concat(names) |> Stream.uniq() |> Enum.take(limit) |> MapSet.new()
-    Enum.filter(names, &(&1 in stay))
+  defp offered(view, names, left_out, run_command?) do
+    delegates? = view.profile.writes == :delegate
+    tools = Native.tools_offered(view.ref, names, left_out, run_command?, delegates?)
+    Enum.map(tools, &struct!(Tool, &1))
   end
 
   @doc """
@@ -286,8 +278,10 @@ defmodule Skillbook.Tools do
   @doc false
   # The tool of one entry, as `list/2` has it; `nil` if models are not offered it.
   @spec one(Entry.t(), View.t()) :: Tool.t() | nil
-  def one(%Entry{hidden_from_model: false} = entry, view) do
-    tool(view, entry, View.find(view, @dispatch))
+  def one(%Entry{hidden_from_model: false, name: name}, view) do
+    # Its description may name the other one.
+    names = Enum.uniq([name, @dispatch])
+    view |> offered(names, 0, false) |> Enum.find(&(&1.entry == name))
   end
 
   def one(_entry, _view), do: nil
@@ -415,34 +409,17 @@ defmodule Skillbook.Tools do
     Enum.filter(entries, &(&1.name in names))
   end
 
-  defp matching(names, nil), do: names
+  defp names(view, globs), do: view.ref |> Native.tools_names(globs) |> matched()
 
-  defp matching(names, globs) do
-    case Native.globs_filter(globs, names) do
-      {:ok, names} ->
-        names
+  defp matching(names, globs), do: globs |> Native.globs_filter(names) |> matched()
 
-      {:error, {glob, reason}} ->
-        raise %OptionError{
-          subject: "globs over names",
-          option: :names,
-          problem: {:invalid, "globs (#{reason})", glob}
-        }
-    end
-  end
+  defp matched({:ok, names}), do: names
 
-  defp tool(view, entry, dispatch) do
-    declaration = declaration(view, entry.name)
-
-    %Tool{
-      name: Name.of(view, entry),
-      title: entry.title && Hidden.visible(entry.title),
-      description:
-        Hidden.visible(description(entry, declaration, delegated(view, entry, dispatch))),
-      schema: Schema.object(declaration, entry.strict or entry.handler != nil),
-      renamed: Schema.renamed(declaration),
-      reads: Entry.effect(entry) == :read,
-      entry: entry.name
+  defp matched({:error, {glob, reason}}) do
+    raise %OptionError{
+      subject: "globs over names",
+      option: :names,
+      problem: {:invalid, "globs (#{reason})", glob}
     }
   end
 
@@ -453,102 +430,6 @@ defmodule Skillbook.Tools do
       {:ok, declaration} -> declaration
       {:error, _} -> nil
     end
-  end
-
-  defp get_skill(left_out) do
-    more = if left_out == 0, do: "", else: " #{left_out} more are no tools for lack of room."
-
-    %Tool{
-      name: @get_skill,
-      description:
-        "Read about commands and skills: without a path the list of all, " <>
-          "with a path a domain, the page of a command or the instructions of a skill." <> more,
-      schema: %{
-        "type" => "object",
-        "properties" => %{
-          "path" => %{
-            "type" => "string",
-            "description" => "DOMAIN, DOMAIN.ACTION, DOMAIN.all, SKILL or SKILL/FILE"
-          }
-        },
-        "additionalProperties" => false
-      },
-      reads: true
-    }
-  end
-
-  defp run_command do
-    %Tool{
-      name: @run_command,
-      description:
-        "Run a command that is no tool of its own, written as its page shows: name and flags.",
-      schema: %{
-        "type" => "object",
-        "properties" => %{
-          @command => %{
-            "type" => "string",
-            "description" => "One command, for example: domain.action --title \"Several words\""
-          }
-        },
-        "required" => [@command],
-        "additionalProperties" => false
-      }
-    }
-  end
-
-  defp description(entry, declaration, delegated) do
-    text =
-      [one_line(entry.description), usage(entry, declaration) | choices(declaration)]
-      |> Enum.reject(&(&1 == ""))
-      |> Enum.join(" ")
-
-    room = @max_description_length - String.length(delegated) - 1
-
-    [if(delegated == "", do: text, else: truncate(text, max(room, 1))), delegated]
-    |> Enum.reject(&(&1 == ""))
-    |> Enum.join(" ")
-    |> truncate(@max_description_length)
-  end
-
-  # The same for a tool as `Skillbook.Run.Policy.rule/2` for the prompt.
-  defp delegated(%{profile: %{writes: :delegate}} = view, %{name: name} = entry, dispatch)
-       when name != @dispatch do
-    cond do
-      Entry.effect(entry) == :read ->
-        ""
-
-      dispatch == nil ->
-        "It does not run here. Tell the user what needs to be done."
-
-      true ->
-        "Only agents may run it. Call #{Name.of(view, dispatch)} with " <>
-          "#{PolicyError.arguments(name)}."
-    end
-  end
-
-  defp delegated(_view, _entry, _dispatch), do: ""
-
-  # Without declared flags, only the usage line describes the arguments.
-  defp usage(%{kind: :command, usage: usage}, nil) when is_binary(usage),
-    do: "Usage: #{one_line(usage)}"
-
-  defp usage(_entry, _declaration), do: ""
-
-  defp choices(%Declaration{choices: choices}) do
-    for %{names: names, required: required} <- choices do
-      many = if required, do: "Exactly", else: "At most"
-      "#{many} one of #{Enum.map_join(names, ", ", &Schema.name/1)} is given."
-    end
-  end
-
-  defp choices(nil), do: []
-
-  defp one_line(text), do: text |> String.split() |> Enum.join(" ")
-
-  defp truncate(text, max) do
-    if String.length(text) <= max,
-      do: text,
-      else: String.slice(text, 0, max - 1) <> "…"
   end
 
   defp validate(options) do

@@ -3,10 +3,9 @@ defmodule Skillbook.Tools.VendorsTest do
   # the built-in commands, of files, and of random declarations.
   use Skillbook.SkillsCase, async: true
 
-  alias Skillbook.{Catalog, Declaration, Flag, Grammar, Skill, Source, Tool, Tools, View}
+  alias Skillbook.{Catalog, Grammar, Skill, Source, Tools, View}
   alias Skillbook.Support.JSON
   alias Skillbook.Test.{HTTPServer, Vendors}
-  alias Skillbook.Tools.Schema
 
   @shapes %{
     "openai" => [:openai, :openai_strict, :llama],
@@ -43,63 +42,58 @@ defmodule Skillbook.Tools.VendorsTest do
   defp random do
     :rand.seed(:exsss, {16, 2, 1})
 
-    for number <- 1..@random do
-      flags = for n <- 1..Enum.random(1..8)//1, do: flag(n)
-      declaration = %Declaration{flags: flags}
+    skills =
+      for number <- 1..@random do
+        flags = for n <- 1..Enum.random(1..8)//1, do: flag(n)
+        run = fn _flags, _context -> :ok end
+        Skill.new!(name: "random.x#{number}", description: "X", flags: flags, run: run)
+      end
 
-      %Tool{
-        name: "x#{number}",
-        description: "X",
-        schema: Schema.object(declaration, Enum.random([true, false]))
-      }
-    end
+    {:ok, catalog} = Catalog.load(skills)
+    tools = Tools.list(View.all(catalog), limit: @random + 1)
+    for %{entry: "random." <> _} = tool <- tools, do: tool
   end
 
-  @types [:one_of, :integer, :number, :date, :datetime, :email, :url, :text, :switch, :value, nil]
-  @words ["open", "a b", "it's", "\"q\"", "c\\d", "ü", "1", "true", "-x", "a,b", "", "x\ty"]
+  @types [:one_of, :integer, :number, :date, :datetime, :email, :url, :text, :boolean]
+  @words ["open", "a b", "it's", "\"q\"", "c\\d", "ü", "1", "true", "-x", "a,b"]
 
   defp flag(number) do
     type = Enum.random(@types)
 
     name =
-      Enum.random(["f#{number}", "due-day-#{number}", "#{number}f", "f.#{number}", "ä#{number}"])
+      Enum.random(["f#{number}", "due-day-#{number}", "#{number}f", "F_#{number}", "ä#{number}"])
 
-    {min, max} = limits(type)
+    options =
+      [type: type, required: Enum.random([true, false])] ++
+        Enum.random([[], [description: "About it"], [description: "\u202eHidden \"q\" \\d"]]) ++
+        if(type == :boolean, do: [], else: [repeatable: Enum.random([true, false])]) ++
+        of_type(type)
 
-    flag = %Flag{
-      name: name,
-      names: [name],
-      type: type,
-      min: min,
-      max: max,
-      description: Enum.random(["", "About it", "\u202eHidden", "In \"quotes\" \\d"]),
-      required: Enum.random([true, false]),
-      several: type not in [:switch, nil] and Enum.random([true, false]),
-      values: values(type),
-      pattern: if(type == :text, do: Enum.random([nil, "[A-Z]{2,3}-[0-9]+", "(a|b)*c?", "\\."]))
-    }
-
-    %{flag | default: default(flag)}
+    default = if options[:required], do: nil, else: default(type, options)
+    {String.to_atom(name), if(default, do: [default: default] ++ options, else: options)}
   end
 
-  defp limits(type) when type in [:integer, :number] do
+  defp of_type(:one_of), do: [values: Enum.take_random(@words, Enum.random(1..6))]
+  defp of_type(:date), do: [words: Enum.random([true, false])]
+
+  defp of_type(:text) do
+    most = Enum.random([nil, 1, 100, 1_024, 10_000, 100_000])
+    pattern = Enum.random([nil, "[A-Z]{2,3}-[0-9]+", "(a|b)*c?", "\\."])
+    for {key, value} <- [max_length: most, pattern: pattern], value, do: {key, value}
+  end
+
+  defp of_type(type) when type in [:integer, :number] do
     limit = fn -> Enum.random([nil, -9_000_000_000_000_000, -5, 0, 1, 20, 3_000_000_000]) end
     {min, max} = {limit.(), limit.()}
-    if min && max && min > max, do: {max, min}, else: {min, max}
+    {min, max} = if min && max && min > max, do: {max, min}, else: {min, max}
+    for {key, value} <- [min: min, max: max], value, do: {key, value}
   end
 
-  defp limits(:text), do: {nil, Enum.random([nil, 1, 100, 1_024, 10_000, 100_000])}
-  defp limits(_type), do: {nil, nil}
+  defp of_type(_type), do: []
 
-  defp values(:one_of), do: Enum.take_random(@words, Enum.random(1..6))
-  defp values(:date), do: Enum.take_random(["yesterday", "today", "tomorrow"], Enum.random(0..3))
-  defp values(_type), do: []
-
-  defp default(%{type: :one_of, values: [value | _]}), do: Enum.random([[], [value]])
-  defp default(%{type: :integer, min: min}), do: Enum.random([[], [to_string(min || 1)]])
-  defp default(%{type: :number}), do: Enum.random([[], ["2.5"]])
-  defp default(%{type: :text}), do: Enum.random([[], ["x"]])
-  defp default(_flag), do: []
+  defp default(:one_of, options), do: Enum.random([nil, hd(options[:values])])
+  defp default(:integer, options), do: Enum.random([nil, options[:min] || options[:max] || 1])
+  defp default(_type, _options), do: nil
 
   # A tool for each construct of JSON Schema, as an MCP server or a page has it.
   @constructs %{

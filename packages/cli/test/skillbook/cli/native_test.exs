@@ -126,6 +126,11 @@ defmodule Skillbook.CLI.NativeTest do
         "search x --limit",
         "search x --kind thing",
         "search x --lmit 3",
+        "tools a",
+        "tools --shape yaml",
+        "tools --limit 0",
+        "tools --limit",
+        ["tools", "--names", "a[", "--names", "b"],
         "route",
         ["route", " "],
         "route x --jsn",
@@ -382,6 +387,64 @@ defmodule Skillbook.CLI.NativeTest do
         ],
       context
     )
+  end
+
+  test "tools", %{tmp_dir: folder} = context do
+    odd = odd(Path.join(folder, "odd"))
+
+    write(odd, %{
+      "shop/find.md" =>
+        "---\nname: shop.find\ntitle: \"Find\\u202E it\"\ndescription: Finds\nstrict: true\n" <>
+          "tool: look_up\naliases: [look_up]\nflags:\n" <>
+          "  due-day: {type: date, default: today, description: The day}\n" <>
+          "  limit: {type: integer, min: 1, max: 9000000000, default: 20}\n" <>
+          "  price: {type: number, min: 0.5, max: 10, default: 2.5}\n" <>
+          "  code: {pattern: '[A-Z]{2,3}', required: true, repeatable: true}\n" <>
+          "  état: {values: [ouvert, fermé], default: ouvert}\n---\nText\n",
+      "shop/order.md" => """
+      ---
+      name: shop.order
+      description: Orders
+      handler: Other.App.Order
+      input_schema:
+        type: object
+        required: [a b]
+        oneOf: [{required: [note]}]
+        $defs: {n: {type: number, multipleOf: 0.1}}
+        properties:
+          a b: {$ref: "#/$defs/n"}
+          lines: {type: array, items: {anyOf: [{type: [integer, "null"]}, true]}}
+          note: {type: [string, "null"], enum: [x, null], default: {b: 1, a: 2}}
+      ---
+      ## Usage
+
+      shop.order
+      """
+    })
+
+    lines =
+      for path <- [odd | folders(folder)],
+          more <- [[] | for(shape <- Skillbook.Tools.Shape.all(), do: ["--shape", "#{shape}"])],
+          do: ["--dir", path, "tools" | more]
+
+    compare(
+      lines ++
+        [
+          "tools",
+          "tools --shape mcp --shape gemini --names tasks.* --names memory.*",
+          "tools --names nothing",
+          "tools --limit 1",
+          "--profile guest --no-builtins tools",
+          ["--dir", odd, "--grant", "boss", "tools", "--limit", "5", "--shape", "anthropic"],
+          ["--dir", odd, "--no-builtins", "tools", "--limit", "99999999999999999999"]
+        ],
+      context
+    )
+
+    {tools, 0, _errors} = run_cli(["--dir", odd, "tools", "--names", "shop.*"])
+    {:ok, [_, %{"function" => find}, _]} = Skillbook.Support.JSON.decode(tools)
+    assert find["name"] == "look_up"
+    assert Map.keys(find["parameters"]["properties"]) == ~w(code due_day limit price)
   end
 
   # No two runs take the same time.

@@ -4,7 +4,6 @@ defmodule Skillbook.MCP.Completion do
   # templates of resources. Only entries of the caller's view are looked at.
 
   alias Skillbook.MCP.{Context, Error, Prompts, Resources}
-  alias Skillbook.Tools.Schema
   alias Skillbook.Flag
 
   # The most values that the protocol allows.
@@ -42,7 +41,7 @@ defmodule Skillbook.MCP.Completion do
 
   defp values(%{"type" => "ref/prompt", "name" => prompt}, name, _value, context) do
     with {:ok, entry} <- Prompts.fetch(context, prompt) do
-      case Enum.find(Prompts.flags(context.view, entry), &(Schema.name(&1.name) == name)) do
+      case Enum.find(Prompts.flags(context.view, entry), &(Flag.in_json(&1.name) == name)) do
         nil -> {:error, Error.params("unknown argument #{Error.quoted(name)}")}
         flag -> {:ok, Enum.uniq(of_flag(flag) ++ flag.default)}
       end

@@ -11,8 +11,8 @@ defmodule Skillbook.MCP.Prompts do
   alias Skillbook.MCP.{Context, Error, Pagination}
   alias Skillbook.Reply.{Pipeline, ToolCall}
   alias Skillbook.Support.{Hidden, JSON}
-  alias Skillbook.Tools.{Name, Schema}
-  alias Skillbook.{Declaration, Entry, Result, Tools, View, Workflow}
+  alias Skillbook.Tools.Name
+  alias Skillbook.{Declaration, Entry, Flag, Result, Tools, View, Workflow}
 
   @size 128
   @max_description 1_024
@@ -96,7 +96,7 @@ defmodule Skillbook.MCP.Prompts do
 
   defp argument(flag) do
     %{
-      "name" => Schema.name(flag.name),
+      "name" => Flag.in_json(flag.name),
       "description" => Hidden.visible(flag.description),
       "required" => flag.required
     }
@@ -144,11 +144,11 @@ defmodule Skillbook.MCP.Prompts do
 
   defp required(entry, arguments, view) do
     flags = flags(view, entry)
-    names = Enum.map(flags, &Schema.name(&1.name))
+    names = Enum.map(flags, &Flag.in_json(&1.name))
 
     missing =
       for %{required: true, default: []} = flag <- flags,
-          name = Schema.name(flag.name),
+          name = Flag.in_json(flag.name),
           not is_map_key(arguments, name),
           do: name
 
