@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
+use hmac_sha256::Hash;
 use serde_json::{json, Value};
-use sha2::{Digest, Sha256};
 
 use super::codes::explain;
 use super::relative;
@@ -92,11 +92,8 @@ fn rule(code: Code) -> Value {
 }
 
 fn hash(code: Code, uri: &str, line: &str) -> String {
-    let mut hasher = Sha256::new();
-    for part in [code.as_str(), "\0", uri, "\0", line] {
-        hasher.update(part);
-    }
-    hasher.finalize().iter().take(8).fold(String::new(), |mut hash, byte| {
+    let text = [code.as_str(), uri, line].join("\0");
+    Hash::hash(text.as_bytes()).iter().take(8).fold(String::new(), |mut hash, byte| {
         let _ = write!(hash, "{byte:02x}");
         hash
     })

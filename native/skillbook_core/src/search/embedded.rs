@@ -4,7 +4,7 @@
 //! The body is left out. Models read a few hundred words and make one vector of them, so a long
 //! body would hide the description in it.
 
-use sha2::{Digest as _, Sha256};
+use hmac_sha256::Hash;
 
 use super::vectors::Digest;
 use super::words::{folded, parts, words};
@@ -37,8 +37,8 @@ pub fn digest(entry: &Entry) -> &Digest {
 /// The digest of a text that is embedded.
 pub fn digest_of(text: &str) -> Digest {
     let mut digest = Digest::default();
-    let whole = Sha256::digest(text.as_bytes());
-    digest.iter_mut().zip(&whole[..]).for_each(|(to, from)| *to = *from);
+    let whole = Hash::hash(text.as_bytes());
+    digest.iter_mut().zip(&whole).for_each(|(to, from)| *to = *from);
     digest
 }
 

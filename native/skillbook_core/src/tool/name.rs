@@ -8,7 +8,7 @@
 //! A page may set the name with `tool`. It is used if it is an alias of the entry in the view, so a
 //! tool and a command of the same name are the same, and no two entries share a name.
 
-use sha2::{Digest as _, Sha256};
+use hmac_sha256::Hash;
 
 use super::{GET_SKILL, RUN_COMMAND};
 use crate::catalog::entry::Entry;
@@ -66,8 +66,11 @@ pub fn from(name: &str) -> String {
     if is_plain(name) && tool.len() <= LONGEST {
         return tool;
     }
-    let hash: String =
-        Sha256::digest(name).iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect();
+    let hash: String = Hash::hash(name.as_bytes())
+        .iter()
+        .take(HASH / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let mut plain = plain(name);
     plain.truncate(LONGEST - HASH - 1);
     format!("{plain}-{hash}")

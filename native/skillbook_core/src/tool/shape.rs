@@ -91,6 +91,11 @@ impl Shape {
     }
 }
 
+/// Whether a word is one of these, which have spaces between them.
+fn is_among(words: &str, word: &str) -> bool {
+    words.split(' ').any(|one| one == word)
+}
+
 fn named(tool: &Tool) -> Object {
     let texts = [("name", &tool.name), ("description", &tool.description)];
     texts.map(|(key, text)| (key.to_owned(), text.as_str().into())).into_iter().collect()
@@ -98,7 +103,7 @@ fn named(tool: &Tool) -> Object {
 
 // The schema of a tool that is no declaration of flags, without what no vendor allows.
 
-const COMBINED: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+const COMBINED: &str = "allOf anyOf oneOf not if then else";
 /// Those of them whose properties the arguments may have.
 const PARTS: &[&str] = &["allOf", "anyOf", "oneOf", "then", "else"];
 /// How deep parts are looked for, one in the other, and how many.
@@ -117,8 +122,7 @@ fn allowed(tool: &Tool) -> Object {
         (renamed(&name), if property == true { json!({}) } else { property })
     };
     let properties: Object = properties.into_iter().map(property).collect();
-    let is_kept =
-        |key: &str| !["$schema", "$id", "properties"].contains(&key) && !COMBINED.contains(&key);
+    let is_kept = |key: &str| !is_among("$schema $id properties", key) && !is_among(COMBINED, key);
     let kept = root.iter().filter(|(key, _)| is_kept(key));
     let mut schema: Object = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
     schema.insert("properties".into(), properties.into());
@@ -168,21 +172,9 @@ fn listed(value: Option<&Json>) -> &[Json] {
 }
 
 /// Keywords without which a schema means something else. Flags have none of them.
-const STRUCTURAL: &[&str] = &[
-    "$ref",
-    "$dynamicRef",
-    "oneOf",
-    "allOf",
-    "not",
-    "if",
-    "prefixItems",
-    "patternProperties",
-    "propertyNames",
-    "dependentSchemas",
-    "contains",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-];
+const STRUCTURAL: &str = "\
+    $ref $dynamicRef oneOf allOf not if prefixItems patternProperties propertyNames \
+    dependentSchemas contains unevaluatedProperties unevaluatedItems";
 
 /// Whether a schema has structures that formats of less than JSON Schema cannot show. `more` are
 /// keywords that count too.
@@ -195,7 +187,7 @@ fn is_rich(schema: &Object, more: &[&str]) -> bool {
         ("anyOf", Json::Array(schemas)) => {
             more.contains(&"anyOf") || schemas.iter().any(|schema| is_rich_below(schema, more))
         }
-        (key, _) => STRUCTURAL.contains(&key),
+        (key, _) => is_among(STRUCTURAL, key),
     })
 }
 
@@ -214,24 +206,10 @@ fn is_type(schema: &Object, name: &str) -> bool {
 // OpenAI's strict mode: every property is required, so an optional one may be null, and objects are
 // closed. A tool that takes any property cannot be strict.
 
-const STRICT: &[&str] = &[
-    "type",
-    "description",
-    "enum",
-    "items",
-    "anyOf",
-    "properties",
-    "required",
-    "additionalProperties",
-    "pattern",
-    "format",
-    "minimum",
-    "maximum",
-    "minItems",
-    "maxItems",
-];
-const STRICT_FORMATS: &[&str] =
-    &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+const STRICT: &str = "\
+    type description enum items anyOf properties required additionalProperties pattern format \
+    minimum maximum minItems maxItems";
+const STRICT_FORMATS: &str = "date-time time date duration email hostname ipv4 ipv6 uuid";
 /// Its limits of a schema.
 const MOST_VALUES: usize = 1_000;
 const LONG_ENUM: usize = 250;
@@ -258,9 +236,9 @@ fn can_be_strict(schema: &Object) -> bool {
 
 fn strict(schema: Object) -> Object {
     let is_kept = |key: &str, value: &Json| match key {
-        "format" => value.as_str().is_some_and(|format| STRICT_FORMATS.contains(&format)),
+        "format" => value.as_str().is_some_and(|format| is_among(STRICT_FORMATS, format)),
         "enum" => value.as_array().is_none_or(|values| !values.is_empty()),
-        key => STRICT.contains(&key),
+        key => is_among(STRICT, key),
     };
     all_required(nested(alternatives(kept(with_default(schema), is_kept)), strict))
 }
@@ -325,15 +303,14 @@ fn alternatives(mut schema: Object) -> Object {
 }
 
 fn of_type(schema: &Object, name: &Json) -> Object {
-    let own: &[&str] = match name.as_str() {
-        Some("string") => &["enum", "pattern", "format", "minLength", "maxLength"],
-        Some("integer" | "number") => &["enum", "minimum", "maximum"],
-        Some("array") => &["items", "minItems", "maxItems"],
-        Some("object") => &["properties", "required", "additionalProperties"],
-        _ => &[],
+    let own = match name.as_str() {
+        Some("string") => "enum pattern format minLength maxLength",
+        Some("integer" | "number") => "enum minimum maximum",
+        Some("array") => "items minItems maxItems",
+        Some("object") => "properties required additionalProperties",
+        _ => "",
     };
-    let is_kept =
-        |key: &str| ["type", "description", "default"].contains(&key) || own.contains(&key);
+    let is_kept = |key: &str| is_among("type description default", key) || is_among(own, key);
     let kept = schema.iter().filter(|(key, _)| is_kept(key));
     let mut out: Object = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
     out.insert("type".into(), name.clone());
@@ -374,24 +351,10 @@ fn text(value: &Json) -> String {
 // llama.cpp makes a grammar of all tools of a request. It refuses long repetitions and patterns
 // that it cannot read.
 
-const LLAMA: &[&str] = &[
-    "type",
-    "description",
-    "items",
-    "anyOf",
-    "properties",
-    "required",
-    "additionalProperties",
-    "const",
-    "oneOf",
-    "allOf",
-    "prefixItems",
-    "$ref",
-    "$defs",
-    "definitions",
-    "enum",
-];
-const LLAMA_FORMATS: &[&str] = &["date", "date-time", "time", "uuid"];
+const LLAMA: &str = "\
+    type description items anyOf properties required additionalProperties const oneOf allOf \
+    prefixItems $ref $defs definitions enum";
+const LLAMA_FORMATS: &str = "date date-time time uuid";
 const MOST_REPEATS: f64 = 100.0;
 /// Numbers of its older versions have 32 bits.
 const LARGEST: f64 = 2_147_483_647.0;
@@ -403,14 +366,14 @@ fn llama(schema: Object) -> Object {
         !text(value).contains(|c: char| matches!(c, '"' | '\\' | '\0'..='\x1f' | '\x7f'))
     };
     let is_kept = |key: &str, value: &Json| match key {
-        "format" => value.as_str().is_some_and(|format| LLAMA_FORMATS.contains(&format)),
+        "format" => value.as_str().is_some_and(|format| is_among(LLAMA_FORMATS, format)),
         "pattern" => value.as_str().is_some_and(is_day),
         "minItems" | "maxItems" | "minLength" | "maxLength" => is_number(value, MOST_REPEATS),
         "minimum" | "maximum" => is_number(value, LARGEST),
         "enum" => {
             value.as_array().is_some_and(|values| !values.is_empty() && values.iter().all(is_word))
         }
-        key => LLAMA.contains(&key),
+        key => is_among(LLAMA, key),
     };
     let mut schema = nested(alternatives(kept(with_default(schema), is_kept)), llama);
     // Without this, an object without properties is `{}`.
@@ -436,23 +399,9 @@ fn is_day(pattern: &str) -> bool {
 // Gemini's `parameters`: a value has one type, only texts have `enum`, and names of properties have
 // neither dots nor dashes.
 
-const GEMINI: &[&str] = &[
-    "type",
-    "description",
-    "enum",
-    "items",
-    "properties",
-    "required",
-    "nullable",
-    "format",
-    "pattern",
-    "minimum",
-    "maximum",
-    "minItems",
-    "maxItems",
-    "minLength",
-    "maxLength",
-];
+const GEMINI: &str = "\
+    type description enum items properties required nullable format pattern minimum maximum \
+    minItems maxItems minLength maxLength";
 const GEMINI_NAME: usize = 64;
 const DAY: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$";
 
@@ -487,7 +436,7 @@ fn gemini(schema: Object) -> Object {
     };
     let is_kept = |key: &str, value: &Json| match key {
         "enum" => is_choice(value),
-        key => GEMINI.contains(&key),
+        key => is_among(GEMINI, key),
     };
     let mut schema = nested(kept(schema, is_kept), gemini);
     if let Some(Json::Object(properties)) = schema.get_mut("properties") {
