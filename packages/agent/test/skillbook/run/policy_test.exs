@@ -71,30 +71,34 @@ defmodule Skillbook.Run.PolicyTest do
     end
   end
 
-  test "the frontmatter, the handler and the name decide about side effects" do
-    entry = fn fields ->
-      struct!(Entry, [kind: :command, description: "", body: "", path: "", source: ""] ++ fields)
-    end
+  test "the frontmatter, the handler and the name decide", %{tmp_dir: folder} do
+    handler = [handler: "Other.A"]
 
     rows = [
-      {[name: "x.send"], :read},
-      {[name: "x.send", handler: "A"], :write},
-      {[name: "x.send", handler: "A", effects: :read], :read},
-      {[name: "x.search", handler: "A", effects: :write], :write},
-      {[name: "x.tidy", effects: :write], :write},
-      {[name: "x.research", handler: "A"], :write},
-      {[name: "x.search_all", handler: "A"], :write},
-      {[name: "search.x", handler: "A"], :write},
-      {[name: "x.y.list", handler: "A"], :read},
-      {[name: "search", handler: "A"], :read}
+      {"a.send", [], :read},
+      {"b.send", handler, :write},
+      {"c.send", [effects: "read"] ++ handler, :read},
+      {"d.search", [effects: "write"] ++ handler, :write},
+      {"e.tidy", [effects: "write"], :write},
+      {"f.research", handler, :write},
+      {"g.search_all", handler, :write},
+      {"search.h", handler, :write},
+      {"i.y.list", handler, :read},
+      {"search", handler, :read}
     ]
 
-    reads =
-      for action <- ~w(search get list read find show count),
-          do: {[name: "x.#{action}", handler: "A"], :read}
+    actions = ~w(search get list read find show count)
+    rows = rows ++ for action <- actions, do: {"x.#{action}", handler, :read}
 
-    for {fields, effect} <- rows ++ reads,
-        do: assert({fields, Entry.effect(entry.(fields))} == {fields, effect})
+    write(
+      folder,
+      for({name, fields, _} <- rows, into: %{}, do: {name <> ".md", page(name, fields)})
+    )
+
+    view = view(folder)
+
+    for {name, _fields, effect} <- rows,
+        do: assert({name, Entry.effect(View.fetch!(view, name))} == {name, effect})
   end
 
   test "decides by the profile's :writes", %{tmp_dir: folder} do
