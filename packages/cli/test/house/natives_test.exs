@@ -151,7 +151,9 @@ defmodule Skillbook.House.NativesTest do
       view_news: {[large, other], [large, small]},
       view_tools: {[small, "haiku", :all], [small, "haiku", tools]},
       tools_allow: {[["Read"], "Read", nil], [tools, "Read", nil]},
-      tools_allow: {[["Read"], "Read", nil], [["Read"], "Read", long]}
+      tools_allow: {[["Read"], "Read", nil], [["Read"], "Read", long]},
+      tool_entry: {[small, "x-0123456789abcdef"], [large, "x-0123456789abcdef"]},
+      tool_entry: {[large, "x__y"], [large, "x-0123456789abcdef"]}
     ]
 
     for {name, {quick, slow}} <- rows do
