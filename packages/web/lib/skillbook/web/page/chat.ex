@@ -24,7 +24,7 @@ defmodule Skillbook.Web.Page.Chat do
     content = fn ->
       [
         if(Chats.model(Book.fetch!(book(request))) == nil,
-          do: without_model(),
+          do: without_model(request),
           else: form(request, ["chat"], text, "Ask what a user would ask")
         ),
         Parts.live("chats", "chat", listed(request, chats))
@@ -41,7 +41,7 @@ defmodule Skillbook.Web.Page.Chat do
   defp failed(nil), do: []
   defp failed(error), do: [errors: Parts.failure(error), status: 422]
 
-  defp without_model do
+  defp without_model(request) do
     Parts.empty([
       tag(:strong, [], "No model is configured"),
       tag(:p, [], [
@@ -49,8 +49,9 @@ defmodule Skillbook.Web.Page.Chat do
         tag(:code, [], "agent: [model: …]"),
         " gives the book one, and ",
         tag(:code, [], "--model"),
-        " does on the command line."
-      ])
+        " does on the command line. Commands run without one."
+      ]),
+      tag(:a, [class: "button", href: Layout.path(request, ["try"])], "Try a command")
     ])
   end
 
@@ -241,7 +242,8 @@ defmodule Skillbook.Web.Page.Chat do
         Enum.map(messages, &message/1),
         said,
         chat.live |> Enum.reverse() |> Enum.map(&live/1),
-        for(ref <- chat.pending, do: pending(request, chat, ref)),
+        # Nothing is decided while the answer to a decision comes.
+        for(ref <- chat.pending, chat.status != :running, do: pending(request, chat, ref)),
         stopped(chat)
       ])
     ]
@@ -347,9 +349,12 @@ defmodule Skillbook.Web.Page.Chat do
   defp stopped(%{status: status, error: nil}) when status in [:done, :pending], do: nil
 
   defp stopped(chat) do
-    text = chat.error || "It ended before the answer: #{chat.status}"
+    text = chat.error || ended(chat.status)
     tag(:li, [class: "notice bad"], tag(:p, [], Parts.sentence(text)))
   end
+
+  defp ended(:crashed), do: "The answer crashed; the log of the book has the reason"
+  defp ended(status), do: "It ended before the answer: #{status}"
 
   # What the model saw
 

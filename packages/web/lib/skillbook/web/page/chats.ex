@@ -78,7 +78,7 @@ defmodule Skillbook.Web.Page.Chats do
     |> all()
     |> Enum.filter(&(&1.owner == owner))
     |> Enum.sort_by(& &1.at, :desc)
-    |> Enum.map(&checked/1)
+    |> Enum.map(&checked(book, &1))
   end
 
   @doc "One of them."
@@ -86,16 +86,23 @@ defmodule Skillbook.Web.Page.Chats do
   def fetch(%Caller{view: %{book: book}} = caller, id) do
     with {:ok, chat} <- Cache.fetch(book, PageChats, id),
          true <- chat.owner == owner(caller),
-         do: {:ok, checked(chat)},
+         do: {:ok, checked(book, chat)},
          else: (_none -> :error)
   end
 
-  # Its process may have been killed.
-  defp checked(%{status: :running, pid: pid} = chat) do
-    if Process.alive?(pid), do: chat, else: %{chat | status: :stopped}
+  # A process puts the answer before it ends, so it has crashed only if nothing has come by now.
+  defp checked(book, %{status: :running, pid: pid} = chat) do
+    with false <- Process.alive?(pid),
+         {:ok, %{status: :running, pid: ^pid} = now} <- Cache.fetch(book, PageChats, chat.id) do
+      %{now | status: :crashed, pid: nil}
+    else
+      true -> chat
+      {:ok, now} -> checked(book, now)
+      :error -> %{chat | status: :crashed, pid: nil}
+    end
   end
 
-  defp checked(chat), do: chat
+  defp checked(_book, chat), do: chat
 
   @doc "Begins a conversation with a text."
   @spec begin(Caller.t(), String.t()) :: {:ok, chat()} | {:error, String.t()}
@@ -176,16 +183,25 @@ defmodule Skillbook.Web.Page.Chats do
 
   @doc "Stops the answer that is awaited."
   @spec stop(Caller.t(), chat()) :: :ok
-  def stop(caller, %{status: :running, pid: pid} = chat) do
+  def stop(%Caller{view: %{book: book}}, %{status: :running, pid: pid} = chat) do
+    monitor = Process.monitor(pid)
     Process.exit(pid, :kill)
-    put(caller.view.book, %{chat | status: :stopped, pid: nil})
+
+    receive do
+      {:DOWN, ^monitor, _process, _pid, _reason} ->
+        with %{status: :crashed} = stopped <- checked(book, chat),
+             do: put(book, %{stopped | status: :stopped}),
+             else: (_ended -> :ok)
+    end
   end
 
   def stop(_caller, _chat), do: :ok
 
   defp run(%Caller{view: view} = caller, chat, ask, reader \\ nil) do
     book = Book.fetch!(view.book)
-    running = for %{status: :running} = one <- Enum.map(all(view.book), &checked/1), do: one
+
+    running =
+      for %{status: :running} = one <- Enum.map(all(view.book), &checked(view.book, &1)), do: one
 
     cond do
       model(book) == nil ->
@@ -347,7 +363,7 @@ defmodule Skillbook.Web.Page.Chats do
   end
 
   defp drop_oldest(book, id) do
-    chats = for chat <- all(book), chat.id != id, do: checked(chat)
+    chats = for chat <- all(book), chat.id != id, do: checked(book, chat)
     idle = for %{status: status} = chat <- chats, status != :running, do: chat
 
     for chat <- idle |> Enum.sort_by(& &1.at) |> Enum.take(length(chats) - @max_chats + 1),

@@ -6,6 +6,8 @@ defmodule Skillbook.Web.Page.ChatTest do
 
   alias Skillbook.{Model, ModelError}
   alias Skillbook.Test.Requests
+  alias Skillbook.Web.Caller
+  alias Skillbook.Web.Page.Chats
 
   @moduletag :capture_log
   @moduletag :tmp_dir
@@ -30,6 +32,7 @@ defmodule Skillbook.Web.Page.ChatTest do
           "Ask" <> _rest -> "```cmd\nx.ask\n```"
           "Fail" -> {:error, %ModelError{kind: :timeout, reason: "no answer"}}
           "Wait" -> waiting(test)
+          "Crash" -> raise "secret"
           _other -> if last =~ "that waited for", do: "After it.", else: "**Done.** #{@attack}"
         end
       end)
@@ -141,6 +144,19 @@ defmodule Skillbook.Web.Page.ChatTest do
     assert post(web, "/chat", %{"text" => "Brew"}, "bob").status == 303
   end
 
+  test "an answer that came before it was stopped stays", %{web: web, book: book} do
+    path = web |> post("/chat", %{"text" => "Wait"}, "ann") |> Requests.header("location")
+    assert_receive {:waits, model}
+    {:ok, caller} = Caller.new(book, "ann", via: :application)
+    {:ok, %{status: :running} = awaited} = Chats.fetch(caller, Path.basename(path))
+    monitor = monitor(awaited.pid)
+    send(model, :go)
+    assert_receive {:DOWN, ^monitor, :process, _pid, :normal}
+    assert Chats.stop(caller, awaited) == :ok
+    assert %{"status" => "done"} = json(web, path, "ann")
+    assert get(web, path, "ann") =~ "Went."
+  end
+
   test "says what was wrong", %{web: web} do
     for {text, expected} <- [
           {" ", "Expected a text, got nothing."},
@@ -151,6 +167,9 @@ defmodule Skillbook.Web.Page.ChatTest do
       assert {response.status, response.body =~ expected} == {422, true}
     end
 
+    path = begin(web, "Crash")
+    assert json(web, path, "ann")["status"] == "crashed"
+    assert get(web, path, "ann") =~ "The answer crashed; the log of the book has the reason."
     path = begin(web, "Fail")
     assert json(web, path, "ann")["error"] =~ "no answer"
     assert get(web, path, "ann") =~ "no answer"
