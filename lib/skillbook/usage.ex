@@ -358,8 +358,17 @@ defmodule Skillbook.Usage do
     key = {:usage_names, View.state(view), names}
 
     view.book
-    |> Cache.keep(key, fn -> Enum.reject(names, &View.named?(view, &1)) end)
+    |> Cache.keep(key, fn -> hidden_names(view, names) end)
     |> MapSet.new()
+  end
+
+  # To list all names takes less time than to look for a part of them.
+  @part 20
+
+  defp hidden_names(view, names) do
+    if length(names) * @part < View.count(view),
+      do: Enum.reject(names, &View.named?(view, &1)),
+      else: names -- View.names(view)
   end
 
   defp key(row, groups) when is_list(groups), do: Enum.map(groups, &key(row, &1))

@@ -121,6 +121,43 @@ defmodule Skillbook.Store.Read do
     end
   end
 
+  @doc """
+  The kind of the author and the author of the enabled entries of the store, by name. It reads only
+  these columns, so it has names of hidden entries too: look up names that the view shows.
+  """
+  def authors(%View{} = view) do
+    with {:ok, _book, sql} <- database(view),
+         {:ok, rows} <- Table.authors(sql, view.profile) do
+      {authors, several} =
+        Enum.reduce(rows, {%{}, []}, fn {name, by, author}, {authors, several} ->
+          several = if is_map_key(authors, name), do: [name | several], else: several
+          {Map.put(authors, name, {by, author}), several}
+        end)
+
+      # Of several with one name some may be hidden.
+      with {:ok, seen} <- named_one_of(view, Enum.uniq(several)) do
+        seen = for {name, one} <- seen, into: %{}, do: {name, {one.source, one.author}}
+        {:ok, authors |> Map.drop(several) |> Map.merge(seen)}
+      end
+    end
+  end
+
+  @doc """
+  The entries of these names that the view's profile may see, by name, without their contents. Of
+  several with one name it is the one that a write changes: the tenant's own, then the oldest.
+  """
+  def named_one_of(_view, []), do: {:ok, %{}}
+
+  def named_one_of(%View{} = view, names) do
+    home = Profile.home(view.profile)
+
+    with {:ok, _book, sql} <- database(view),
+         {:ok, rows} <- Table.named_one_of(sql, view.profile, names) do
+      rows = rows |> visible(view) |> Enum.sort_by(&(&1.tenant != home))
+      {:ok, rows |> Enum.reverse() |> Map.new(&{&1.name, &1})}
+    end
+  end
+
   @doc "The disabled entries that the view's profile may see, without their contents."
   def disabled(%View{} = view) do
     with {:ok, _book, sql} <- database(view),

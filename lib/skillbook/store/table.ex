@@ -157,6 +157,16 @@ defmodule Skillbook.Store.Table do
     select(sql, @without_content, profile, where, params)
   end
 
+  @doc "The name, the kind of the author and the author of each live entry that is enabled."
+  def authors(sql, profile) do
+    where = "e.enabled = 1 and e.deleted_at is null order by e.id"
+    {query, params} = query("e.name, e.source, e.author", profile, where, [])
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
+      {:ok, for([name, by, author] <- rows, do: {name, from_column(:source, by), author})}
+    end
+  end
+
   @doc "The revision, which each write raises."
   def revision(sql) do
     statement = "select value from skillbook_settings where key = 'revision'"

@@ -5,7 +5,7 @@ defmodule Skillbook.Store.ReadTest do
   alias Skillbook.Handlers.Memory.Memory
   alias Skillbook.Handlers.Memory.Table, as: Memories
   alias Skillbook.SQL.{Migrations, SQLite}
-  alias Skillbook.Store.Table
+  alias Skillbook.Store.{Read, Table}
   alias Skillbook.{QueryPlan, SQL, Store, StoreError, StoredRows}
 
   doctest Skillbook.Store.Slips
@@ -83,6 +83,30 @@ defmodule Skillbook.Store.ReadTest do
       assert {:error, %{deleted_at: %DateTime{}}} = Store.fetch(view, "milk")
       assert {:error, %{deleted_at: nil, suggestions: []}} = Store.fetch(view, "mlik")
       assert {:error, %{deleted_at: nil, suggestions: []}} = Store.fetch(view, "MILK")
+    end
+  end
+
+  describe "entries of one name" do
+    setup :start
+
+    test "have the author of the one that the profile sees", %{book: book} do
+      for profile <- ["bob", "ann", "none"],
+          do:
+            note(book, profile, "Tea", if(profile == "bob", do: %{labels: ["secret"]}, else: %{}))
+
+      note(book, "none", "Milk")
+
+      for {profile, author} <- [{"bob", "bob"}, {"ann", "ann"}, {"far", "none"}] do
+        view = Skillbook.view(book, profile)
+        assert {:ok, %{"tea" => {:user, ^author}, "milk" => milk}} = Read.authors(view)
+        assert milk == {:user, "none"}
+        assert {:ok, %{"tea" => one}} = Read.named_one_of(view, ["tea", "no-such"])
+        assert {profile, one.author, one.content} == {profile, author, nil}
+      end
+
+      {:ok, _} = Store.disable(Skillbook.view(book, "none"), "milk")
+      {:ok, authors} = Read.authors(Skillbook.view(book, "far"))
+      assert Map.keys(authors) == ["tea"]
     end
   end
 

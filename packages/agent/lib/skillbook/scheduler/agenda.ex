@@ -109,26 +109,49 @@ defmodule Skillbook.Agenda do
   # The rows with the keys of their pauses. They are the next ones until the first has come.
   defp next(book, view, profile, now, times, limit) do
     key = {:agenda, View.state(view), Catalog.generation(book.catalog), times, limit}
-    make = fn -> {now, make(book, view, profile, now, times, limit)} end
+    until_next(book, key, now, fn -> make(book, view, profile, now, times, limit) end)
+  end
 
+  # Keeps rows that `make` returns with the first of their times.
+  defp until_next(book, key, now, make) do
     valid? = fn {from, {until, _rows}} ->
       DateTime.compare(from, now) != :gt and
         (until == nil or DateTime.compare(now, until) == :lt)
     end
 
-    {_now, {_until, rows}} = Cache.keep(book.name, key, make, valid?)
+    {_now, {_until, rows}} = Cache.keep(book.name, key, fn -> {now, make.()} end, valid?)
     rows
+  end
+
+  # The schedules of entries with their next times. A change of another entry makes none anew.
+  defp upcoming(book, entries, now, times) do
+    texts = for entry <- entries, uniq: true, do: {entry.schedule, entry.timezone || "UTC"}
+    texts = Enum.sort(texts)
+
+    until_next(book, {:upcoming, texts, times}, now, fn ->
+      found =
+        for {text, timezone} <- texts,
+            {:ok, schedule} <- [Schedule.parse(text, timezone)],
+            do: {{text, timezone}, {schedule, Schedule.upcoming(schedule, now, times)}}
+
+      firsts = for {_key, {_schedule, [at | _]}} <- found, do: at
+      {Enum.min(firsts, DateTime, fn -> nil end), Map.new(found)}
+    end)
   end
 
   # Those that are left out by the limit are only sorted.
   defp make(book, view, profile, now, times, limit) do
+    entries =
+      for %Entry{schedule: text} = entry when text != nil <- scheduled(book, view), do: entry
+
+    upcoming = upcoming(book, entries, now, times)
+
     rows =
-      for %Entry{schedule: text} = entry when text != nil <- scheduled(book, view),
-          {:ok, schedule} <- [Schedule.parse(text, entry.timezone || "UTC")] do
+      for entry <- entries,
+          {schedule, at} <- List.wrap(upcoming[{entry.schedule, entry.timezone || "UTC"}]) do
         record = View.record(view, entry.name)
         off? = record == nil and not Job.enabled?(book, entry)
-        at = if off?, do: [], else: Schedule.upcoming(schedule, now, times)
-        {entry, schedule, record, off?, at}
+        {entry, schedule, record, off?, if(off?, do: [], else: at)}
       end
 
     rows = Enum.sort_by(rows, fn {entry, _, _, _, at} -> {unix(List.first(at)), entry.name} end)

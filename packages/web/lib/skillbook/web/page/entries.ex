@@ -11,7 +11,7 @@ defmodule Skillbook.Web.Page.Entries do
   alias Skillbook.Embedding.Entries, as: Embedded
   alias Skillbook.Store.{Read, Table}
   alias Skillbook.Support.Number
-  alias Skillbook.{Entry, Profile, Store, View}
+  alias Skillbook.{Entry, Store, View}
 
   @facets [
     {:kind, "Kind"},
@@ -27,8 +27,6 @@ defmodule Skillbook.Web.Page.Entries do
   @most_hits 1_000
   @most_query 500
   @builtin "builtin"
-  # Fields of a row that are not in its entry.
-  @own_fields [:author, :by, :version, :updated_at, :stored?, :snippet]
 
   @doc "The facets: their keys and labels."
   def facets, do: @facets
@@ -47,15 +45,13 @@ defmodule Skillbook.Web.Page.Entries do
     text = query |> Map.get("q", "") |> text() |> String.trim() |> String.slice(0, @most_query)
     chosen = for {key, name} <- @keys, value = chosen(query[name]), into: %{}, do: {key, value}
     all? = query["builtin"] == "1" or text != ""
-    kept = kept(view, text, chosen, all?, size)
+    # Before the rows: those may be newer than their key, but never older.
+    revision = revision(view)
+    kept = kept(view, revision, text, chosen, all?, size)
     pages = max(1, length(kept.pages))
     at = page_number(query["page"], pages)
 
-    rows =
-      for page <- Enum.slice(kept.pages, at - 1, 1),
-          item <- :erlang.binary_to_term(page),
-          row = unpack(item, view),
-          do: row
+    rows = kept.pages |> Enum.slice(at - 1, 1) |> Enum.flat_map(&rows_of(&1, view, revision))
 
     %{
       query: text,
@@ -77,20 +73,22 @@ defmodule Skillbook.Web.Page.Entries do
     end
   end
 
-  defp kept(view, text, chosen, all?, size) do
-    make = fn -> make(view, text, chosen, all?, size) end
+  # Vectors, which a search reads too, are made in the background.
+  defp kept(view, revision, text, chosen, all?, size) do
+    make = fn -> make(view, revision, text, chosen, all?, size) end
+    vectors = if text != "", do: Embedded.progress(view)
 
-    # Before the rows: those may be newer than their key, but never older.
-    with {:ok, key} <- key(view, text, chosen, all?, size),
+    with {:ok, number} <- revision,
+         key = {:entries, View.state(view), number, vectors, text, chosen, all?, size},
          do: Cache.keep(view.book, key, make),
          else: ({:error, _database} -> make.())
   end
 
-  defp make(view, text, chosen, all?, size) do
-    found = view |> all() |> search(view, text)
+  defp make(view, revision, text, chosen, all?, size) do
+    found = view |> all(revision) |> search(view, text)
     {builtin, own} = Enum.split_with(found, &(&1.source == @builtin))
     {rows, counts} = filter(own, chosen)
-    others = if builtin == [], do: [], else: builtin |> filter(chosen) |> elem(0)
+    others = Enum.filter(builtin, &(excluding(&1, chosen) == []))
     all? = all? or (rows == [] and chosen != %{})
     # The order of a search is that of its hits.
     found = if text == "", do: own ++ builtin, else: found
@@ -110,14 +108,6 @@ defmodule Skillbook.Web.Page.Entries do
     }
   end
 
-  # Vectors, which a search reads too, are made in the background.
-  defp key(view, text, chosen, all?, size) do
-    vectors = if text != "", do: Embedded.progress(view)
-
-    with {:ok, revision} <- revision(view),
-         do: {:ok, {:entries, View.state(view), revision, vectors, text, chosen, all?, size}}
-  end
-
   # Each write to the store raises its revision, also one to a disabled entry, which the view does
   # not have.
   defp revision(view) do
@@ -127,18 +117,45 @@ defmodule Skillbook.Web.Page.Entries do
     end
   end
 
+  # What is read of the store for a profile's rights, once for each of its revisions.
+  defp of_store(_view, {:ok, nil}, _what, _read), do: %{}
+  defp of_store(_view, _revision, [], _read), do: %{}
+
+  defp of_store(view, revision, what, read) do
+    with {:ok, number} <- revision,
+         key = {what, view |> View.state() |> Tuple.delete_at(0), number},
+         {:ok, found} <- Cache.keep_ok(view.book, key, read),
+         do: found,
+         else: ({:error, _database} -> %{})
+  end
+
+  # A page has the names of its entries, and reads only these again.
   defp pack(%{enabled: false} = row), do: row
+  defp pack(row), do: {row.name, row.stored?, row.snippet}
 
-  defp pack(%{stored?: stored?, snippet: snippet, name: name} = row) do
-    if stored? or snippet, do: {name, Map.take(row, @own_fields)}, else: {name, %{}}
+  defp rows_of(page, view, revision) do
+    items = :erlang.binary_to_term(page)
+    names = for {name, true, _snippet} <- items, do: name
+    stored = of_store(view, revision, names, fn -> Read.named_one_of(view, names) end)
+    for item <- items, row = unpack(item, view, stored), do: put_switch(row, view)
   end
 
-  defp unpack({name, fields}, view) do
+  defp unpack({name, _stored?, snippet}, view, stored) do
     with %Entry{} = entry <- View.find(view, name),
-         do: entry |> row(nil) |> Map.merge(fields) |> put_switch(view)
+         do: %{(entry |> row(nil) |> put_stored(stored[name])) | snippet: snippet}
   end
 
-  defp unpack(row, view), do: put_switch(row, view)
+  defp unpack(row, _view, _stored), do: row
+
+  defp put_stored(%{stored?: true} = row, %{enabled: true} = stored) do
+    author = {stored.source, stored.author}
+    %{put_author(row, author) | updated_at: stored.updated_at, version: stored.version}
+  end
+
+  defp put_stored(row, _stored), do: row
+
+  defp put_author(row, {by, author}), do: %{row | by: by, author: author}
+  defp put_author(row, nil), do: row
 
   # Not kept with the list: profiles with the same rights may have other labels of their own.
   defp put_switch(row, view) do
@@ -156,31 +173,26 @@ defmodule Skillbook.Web.Page.Entries do
   # The rows that match, and the counts. A count is the number of rows after a click on its value,
   # so a row that only one facet excludes counts for that facet.
   defp filter(found, chosen) do
-    none = Map.new(@keys, fn {key, _name} -> {key, %{}} end)
-
-    {rows, counts} =
-      Enum.reduce(found, {[], none}, fn row, {rows, counts} ->
-        case for {key, value} <- chosen, value not in values(row, key), do: key do
-          [] -> {[row | rows], Enum.reduce(@keys, counts, &add(&2, elem(&1, 0), row))}
-          [key] -> {rows, add(counts, key, row)}
-          _more -> {rows, counts}
-        end
-      end)
+    by_excluding = Enum.group_by(found, &excluding(&1, chosen))
+    rows = Map.get(by_excluding, [], [])
 
     counts =
-      Map.new(counts, fn {key, values} ->
-        {key, Enum.sort_by(values, &{-elem(&1, 1), elem(&1, 0)})}
-      end)
+      for {key, _name} <- @keys, into: %{} do
+        others = Map.get(by_excluding, [key], [])
+        counts = count(rows, key, count(others, key, %{}))
+        {key, Enum.sort_by(counts, fn {value, count} -> {-count, value} end)}
+      end
 
-    {Enum.reverse(rows), counts}
+    {rows, counts}
   end
 
-  defp add(counts, key, row) do
-    case values(row, key) do
-      [] -> counts
-      values -> Map.update!(counts, key, fn found -> Enum.reduce(values, found, &increment/2) end)
-    end
-  end
+  defp excluding(_row, chosen) when chosen == %{}, do: []
+
+  defp excluding(row, chosen),
+    do: for({key, value} <- chosen, value not in values(row, key), do: key)
+
+  defp count(rows, key, counts), do: Enum.reduce(rows, counts, &add(&1, key, &2))
+  defp add(row, key, counts), do: row |> values(key) |> Enum.reduce(counts, &increment/2)
 
   defp increment(value, found), do: Map.update(found, value, 1, &(&1 + 1))
 
@@ -195,42 +207,32 @@ defmodule Skillbook.Web.Page.Entries do
 
   # Rows
 
-  defp all(view) do
-    stored = stored(view)
-    by_name = Map.new(stored, &{&1.name, &1})
-    entries = for entry <- View.entries(view), do: row(entry, by_name[entry.name])
-    disabled = for one <- stored, not one.enabled, do: row(one)
+  defp all(view, revision) do
+    authors = of_store(view, revision, :authors, fn -> Read.authors(view) end)
+    # Some at a time, since all of them with their texts are much larger than their rows.
+    entries = view |> View.stream() |> Enum.map(&row(&1, authors))
+    disabled = disabled(view)
     # The view's are sorted.
     if disabled == [],
       do: entries,
       else: Enum.sort_by(entries ++ disabled, &{&1.name, not &1.enabled})
   end
 
-  # Of several with one name the one that a write changes: the tenant's own, then the oldest.
-  defp stored(view) do
-    home = Profile.home(view.profile)
-
-    case Store.list(view, include_disabled: true) do
-      {:ok, entries} ->
-        entries |> Enum.sort_by(&{&1.name, &1.tenant != home}) |> Enum.uniq_by(& &1.name)
-
-      {:error, _no_store} ->
-        []
+  # Those that are not behind an enabled one of the same name.
+  defp disabled(view) do
+    with {:ok, disabled} <- Read.disabled(view),
+         names = disabled |> Enum.map(& &1.name) |> Enum.uniq(),
+         {:ok, stored} <- Read.named_one_of(view, names) do
+      for {_name, %{enabled: false} = one} <- stored, do: row(one)
+    else
+      {:error, _no_store} -> []
     end
   end
 
-  defp row(%Entry{source: "store"} = entry, %{enabled: true} = stored) do
-    %{
-      row(entry, nil)
-      | author: stored.author,
-        updated_at: stored.updated_at,
-        version: stored.version,
-        by: stored.source,
-        stored?: true
-    }
-  end
+  defp row(%Entry{source: "store"} = entry, %{} = authors),
+    do: entry |> row(nil) |> put_author(authors[entry.name])
 
-  defp row(%Entry{} = entry, _stored) do
+  defp row(%Entry{} = entry, _authors) do
     %{
       name: entry.name,
       title: entry.title,

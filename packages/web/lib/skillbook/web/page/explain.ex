@@ -9,7 +9,8 @@ defmodule Skillbook.Web.Page.Explain do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.{Book, View}
+  alias Skillbook.Book.Cache
+  alias Skillbook.{Book, Catalog, View}
   alias Skillbook.Web.Caller
   alias Skillbook.Web.Page.{Chart, Layout, Parts}
 
@@ -47,8 +48,16 @@ defmodule Skillbook.Web.Page.Explain do
   defp profile(_request, view), do: view.profile
 
   defp files(%{caller: %{operator?: true} = caller}, view, name, profile) do
-    options = [profile: profile, tenant: caller.profile.tenant]
-    explanation = Skillbook.explain(view.book, name, options)
+    tenant = caller.profile.tenant
+    # Findings about files that are no entries are in no state of a view.
+    generation = Catalog.generation(Book.fetch!(view.book).catalog)
+    key = {:explained, generation, View.state(View.of(view.book, profile)), tenant, name}
+
+    explanation =
+      Cache.keep(view.book, key, fn ->
+        Skillbook.explain(view.book, name, profile: profile, tenant: tenant)
+      end)
+
     {Enum.take(explanation.files, @max_files), explanation.close, explanation.builtin}
   end
 
@@ -115,7 +124,7 @@ defmodule Skillbook.Web.Page.Explain do
       form(request, data),
       cond do
         data.name == "" ->
-          Parts.empty("Write the name of a skill, a command, a note or a file.")
+          Parts.empty("Write a name or a file, to see whether it is in the prompt, and why.")
 
         data.files == [] ->
           [

@@ -28,8 +28,9 @@ defmodule Skillbook.Web.Page.Home do
     with {:ok, runs} <- Workflow.runs(view, limit: @max_read),
          {:ok, agenda} <- Skillbook.schedule(view, now: now, last: @max_read),
          {:ok, usage} <- used(view, since, now) do
+      agenda = %{agenda | next: Enum.filter(agenda.next, &Runs.runs?(view, &1))}
       runs = Enum.map(runs, &%{&1 | started_at: time(&1.started_at)})
-      own = own?(view, nil)
+      own = Cache.keep(view.book, {:own, View.state(view)}, fn -> own?(view, nil) end)
       needs = Attention.read(request)
 
       data = %{
@@ -78,7 +79,7 @@ defmodule Skillbook.Web.Page.Home do
   defp tokens(view) do
     Cache.keep(view.book, {:tokens, View.state(view)}, fn ->
       %{
-        prompt: view |> Prompt.parts([]) |> Map.fetch!(:text) |> Prompt.tokens(),
+        prompt: view |> Prompt.text() |> Prompt.tokens(),
         tools: view |> Tools.list(run_command: true, form: :auto) |> Tools.tokens()
       }
     end)
@@ -90,7 +91,6 @@ defmodule Skillbook.Web.Page.Home do
   defp scheduled(view, rows) do
     for %{paused: nil, at: [at | _]} = row <- rows,
         Book.of!(view).of_parts.scheduler != false,
-        Runs.runs?(view, row),
         do: %{name: row.name, at: at, means: row.means, run_as: row.run_as}
   end
 
@@ -307,7 +307,7 @@ defmodule Skillbook.Web.Page.Home do
               tag(:li, [], [
                 tag(:span, [class: "need-text"], [
                   entry(request, one.name),
-                  tag(:span, [class: "help"], [" ", one.means, one.run_as && " as #{one.run_as}"])
+                  tag(:span, [class: "help"], [" ", one.means, run_as(one)])
                 ]),
                 tag(:span, [class: "need-time"], Parts.short_time(one.at, data.now))
               ])
@@ -316,6 +316,8 @@ defmodule Skillbook.Web.Page.Home do
       )
     ])
   end
+
+  defp run_as(one), do: one.run_as && ", as #{one.run_as}"
 
   defp recent(request, data) do
     cost = fn count -> Parts.count(count, "token", "tokens") end

@@ -6,39 +6,97 @@ defmodule Skillbook.Web.Page.Prompt do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.Web.Page.Shown
+  alias Skillbook.Book.Cache
   alias Skillbook.Support.{Diff, Number}
-  alias Skillbook.Web.Caller
-  alias Skillbook.Web.Page.Parts
-  alias Skillbook.{Book, Prompt}
+  alias Skillbook.Usage.MostRun
+  alias Skillbook.Web.{Caller, Request, Response}
+  alias Skillbook.Web.Page.{Parts, Shown}
+  alias Skillbook.{Book, Prompt, View}
 
   @max_tokens 1_000_000
   # Lines of a section that were cut, in a page. The JSON has all of them.
   @max_lines 400
-  # Characters of a section in a page.
+  # Bytes of a section in a page.
   @max_text 100_000
 
   def show(request, _values) do
     view = Caller.view(request)
     options = options(request)
-    %{text: text, parts: parts} = Prompt.parts(view, options)
+    made = made(view, options)
     now = view |> Book.of!() |> Book.now()
-    earlier = Shown.put(view, options, text, now)
+    earlier = Shown.put(view, options, made.text, now)
 
     data = %{
       profile: view.profile.id,
       format: format(options),
       max_tokens: options[:max_tokens],
-      tokens: Prompt.tokens(text),
-      characters: String.length(text),
-      digest: :sha256 |> :crypto.hash(text) |> Base.encode16(case: :lower),
-      sections:
-        for(part <- parts, do: Map.put(Map.delete(part, :text), :bytes, byte_size(part.text))),
-      earlier: earlier && %{at: earlier.at, difference: Diff.unified(earlier.text, text)},
-      text: text
+      tokens: made.tokens,
+      characters: made.characters,
+      digest: made.digest,
+      sections: made.sections,
+      earlier: earlier && difference(view, earlier, made),
+      text: made.text
     }
 
-    reply(request, data, :try, :prompt, "Prompt", fn -> content(request, data, parts) end)
+    if Request.wants_json?(request),
+      do: Response.json(200, %{data | sections: Enum.map(data.sections, &json/1)}),
+      else: reply(request, data, :try, :prompt, "Prompt", fn -> content(request, data) end)
+  end
+
+  # All of it grows with the catalog, so it is made once for what it depends on. Long texts are
+  # kept as binaries, which are not copied.
+  defp made(view, options) do
+    key = {:prompt, View.state(view), view.profile.writes, MostRun.names(view), options}
+
+    Cache.keep(view.book, key, fn ->
+      %{text: text, parts: parts} = Prompt.parts(view, options)
+
+      %{
+        text: text,
+        tokens: Prompt.tokens(text),
+        characters: count(text, 0),
+        digest: :sha256 |> :crypto.hash(text) |> Base.encode16(case: :lower),
+        sections: Enum.map(parts, &section/1)
+      }
+    end)
+  end
+
+  defp section(part) do
+    {shown, more} = Enum.split(part.cut, @max_lines)
+
+    %{
+      section: part.section,
+      tokens: part.tokens,
+      bytes: byte_size(part.text),
+      text: beginning(part.text),
+      cut: length(part.cut),
+      cut_lines: [Enum.join(shown, "\n"), Enum.join(more, "\n")]
+    }
+  end
+
+  defp json(%{cut: 0} = part), do: %{Map.drop(part, [:text, :cut_lines]) | cut: []}
+
+  defp json(part) do
+    lines = part.cut_lines |> Enum.reject(&(&1 == "")) |> Enum.join("\n") |> String.split("\n")
+    %{Map.drop(part, [:text, :cut_lines]) | cut: lines}
+  end
+
+  # As limits count them.
+  defp count(<<_::utf8, rest::binary>>, count), do: count(rest, count + 1)
+  defp count(<<>>, count), do: count
+
+  defp beginning(text) when byte_size(text) <= @max_text, do: text
+
+  defp beginning(text) do
+    with {_incomplete, whole, _rest} <-
+           text |> binary_part(0, @max_text) |> :unicode.characters_to_binary(),
+         do: whole
+  end
+
+  defp difference(view, %{at: at, text: text}, made) do
+    key = {:prompt_difference, View.state(view), at, made.digest}
+    difference = fn -> Diff.unified(text, made.text) end
+    %{at: at, difference: Cache.keep(view.book, key, difference)}
   end
 
   # A limit that is no number is none, as in an empty field.
@@ -57,10 +115,9 @@ defmodule Skillbook.Web.Page.Prompt do
 
   defp format(options), do: if(options[:protocol] == :tools, do: :tools, else: options[:format])
 
-  defp content(request, data, parts) do
+  defp content(request, data) do
     [
       form(request, data),
-      summary(data),
       if(data.sections == [],
         do:
           Parts.empty(
@@ -68,7 +125,7 @@ defmodule Skillbook.Web.Page.Prompt do
             "The prompt is empty: this profile sees nothing that a model may use.",
             {"Open the skills", ["skills"]}
           ),
-        else: [sizes(data), cut(data), difference(data), texts(parts)]
+        else: [summary(data), sizes(data), cut(data), difference(data), texts(data)]
       )
     ]
   end
@@ -118,7 +175,7 @@ defmodule Skillbook.Web.Page.Prompt do
   defp tokens(count), do: Parts.count(count, "token", "tokens")
   defp lines(count), do: Parts.count(count, "line", "lines")
 
-  defp cut_count(data), do: data.sections |> Enum.map(&length(&1.cut)) |> Enum.sum()
+  defp cut_count(data), do: data.sections |> Enum.map(& &1.cut) |> Enum.sum()
 
   defp sizes(data) do
     total = data.sections |> Enum.map(& &1.tokens) |> Enum.sum()
@@ -136,7 +193,7 @@ defmodule Skillbook.Web.Page.Prompt do
             ),
             " #{div(part.tokens * 100, max(total, 1))} %"
           ],
-          if(part.cut == [], do: "–", else: lines(length(part.cut)))
+          if(part.cut == 0, do: "–", else: lines(part.cut))
         ]
       end
 
@@ -156,13 +213,12 @@ defmodule Skillbook.Web.Page.Prompt do
   defp cut(data) do
     if cut_count(data) > 0 do
       lists =
-        for %{section: section, cut: [_ | _] = lines} <- data.sections do
-          {shown, more} = Enum.split(lines, @max_lines)
-
+        for %{section: section, cut: count, cut_lines: [shown, _more]} <- data.sections,
+            count > 0 do
           [
             tag(:h3, [], name(section)),
-            tag(:pre, [tabindex: "0"], Enum.join(shown, "\n")),
-            if(more != [], do: tag(:p, [], "and #{lines(length(more))} more"))
+            tag(:pre, [tabindex: "0"], shown),
+            if(count > @max_lines, do: tag(:p, [], "and #{lines(count - @max_lines)} more"))
           ]
         end
 
@@ -189,13 +245,13 @@ defmodule Skillbook.Web.Page.Prompt do
     ]
   end
 
-  defp texts(parts) do
+  defp texts(data) do
     details =
-      for part <- parts do
+      for part <- data.sections do
         tag(:details, [], [
           tag(:summary, [], "#{name(part.section)}, #{tokens(part.tokens)}"),
-          tag(:pre, [tabindex: "0"], String.slice(part.text, 0, @max_text)),
-          if(String.length(part.text) > @max_text,
+          tag(:pre, [tabindex: "0"], part.text),
+          if(part.bytes > @max_text,
             do: tag(:p, [], "The rest is in the JSON of this page.")
           )
         ])

@@ -33,7 +33,10 @@ defmodule Skillbook.Web.Page.Try do
     {page, pages, shown} = page_of(request, found.pages, 1)
 
     commands =
-      for names <- shown, name <- :erlang.binary_to_term(names), entry = View.find(view, name) do
+      for names <- shown,
+          name <- :erlang.binary_to_term(names),
+          entry = View.find(view, name),
+          entry.user_invocable do
         %{
           name: entry.name,
           description: entry.description,
@@ -54,13 +57,16 @@ defmodule Skillbook.Web.Page.Try do
     reply(request, data, :try, :try, "Command", fn -> commands(request, data) end)
   end
 
-  # All commands are read once for each state of the view; a page reads its own.
+  # The names are listed once for each state of the view; a page reads its own commands, and leaves
+  # out those that only models may call.
   defp found(view, part) do
     Cache.keep(view.book, {:invocable, View.state(view), part}, fn ->
+      names = View.names(view, kind: :command)
+
       names =
-        for entry <- View.entries(view, kind: :command),
-            entry.user_invocable and String.contains?(String.downcase(entry.name), part),
-            do: entry.name
+        if part == "",
+          do: names,
+          else: Enum.filter(names, &String.contains?(String.downcase(&1), part))
 
       pages = names |> Enum.chunk_every(@page_size) |> Enum.map(&:erlang.term_to_binary/1)
       %{total: length(names), pages: pages}
