@@ -19,6 +19,8 @@ defmodule Skillbook.Web.Page.Files do
 
   # Bytes of a page.
   @max_text 256 * 1024
+  # Files of a skill.
+  @max_files 500
 
   @doc """
   The folder that the book writes to, unless it belongs to another tenant, or to all tenants and
@@ -166,18 +168,31 @@ defmodule Skillbook.Web.Page.Files do
 
     try do
       {:ok, path} = Document.create(folder, file.path, text)
+      put_beside(path, file.entry)
       sources = Book.fetch!(book(request)).sources
       [own | _] = own(request, file.folder)
       source = %{own | path: folder}
       readable = Enum.filter(sources, &Caller.reads?(request.caller, &1.tenant))
       {:ok, catalog} = Catalog.load([source])
       entry = catalog |> View.all() |> View.entries() |> Enum.find(&(&1.path == path))
-      context = Enum.reject(readable, &(&1.kind in [:stored, :mcp] or &1 == own))
+      # The page as it is comes before the new one, which takes its name.
+      context = Enum.reject(readable, &(&1.kind in [:stored, :mcp]))
       {entry, Enum.filter(Lint.run([source], context: context), &(&1.path == path))}
     after
       File.rm_rf!(folder)
     end
   end
+
+  # The files of a skill, without their contents, so that links to them lead somewhere.
+  defp put_beside(path, %Entry{kind: :skill, files: files}) do
+    for name <- Enum.take(files, @max_files) do
+      beside = Path.join(Path.dirname(path), name)
+      File.mkdir_p!(Path.dirname(beside))
+      File.write!(beside, "")
+    end
+  end
+
+  defp put_beside(_path, _entry), do: []
 
   defp token, do: 9 |> :crypto.strong_rand_bytes() |> Base.url_encode64(padding: false)
 
@@ -367,7 +382,7 @@ defmodule Skillbook.Web.Page.Files do
         if Request.wants_json?(request) do
           Response.json(200, %{name: name, commits: commits})
         else
-          Layout.page(request, "History of " <> name, history_of(commits),
+          Layout.page(request, "History of " <> name, history_of(request, name, commits),
             section: :skills,
             back: {name, Layout.path(request, ["skills", name])}
           )
@@ -378,9 +393,10 @@ defmodule Skillbook.Web.Page.Files do
     end)
   end
 
-  defp history_of([]), do: Parts.empty("The folder of this file has no history by git.")
+  defp history_of(request, name, []),
+    do: Parts.empty(request, "Git has no commits of this file.", {"Open it", ["skills", name]})
 
-  defp history_of(commits) do
+  defp history_of(_request, _name, commits) do
     Parts.table(
       "Changes, the newest first",
       ["Change", "By", "Time", "Commit"],

@@ -68,6 +68,32 @@ defmodule Skillbook.Web.Page.FilesTest do
     assert get(web, "/skills/tea", @operator) =~ "Wait."
   end
 
+  test "a page is previewed beside its files and the other pages", %{
+    web: web,
+    own: own,
+    book: book
+  } do
+    page =
+      "---\nname: cups\ndescription: Which cups to choose for which tea\nrequires: [tea]\n---\n" <>
+        "See [sizes](sizes.md).\n"
+
+    write(own, %{"cups/SKILL.md" => page, "cups/sizes.md" => "# Sizes\n"})
+    Skillbook.reload(book)
+    target = "/skills/cups/source"
+
+    for {text, findings} <- [
+          {page <> "More.\n", []},
+          {String.replace(page, "tea]", "soup]"),
+           ["line 4: it requires `soup`, which does not exist"]},
+          {String.replace(page, "sizes.md", "none.md"),
+           ["line 6: the link leads to `none.md`, but the skill has no such file"]}
+        ] do
+      shown = post(web, target, form(web, target, text), @operator)
+      found = Regex.scan(~r{badge-warn">\w+</span> ([^<]*)}, shown.body, capture: :all_but_first)
+      assert {text, List.flatten(found)} == {text, findings}
+    end
+  end
+
   test "a file that has changed since is not overwritten", %{web: web, own: own} do
     target = "/skills/tea/source"
     shown = post(web, target, form(web, target, @page <> "Mine.\n"), @operator)
@@ -239,7 +265,7 @@ defmodule Skillbook.Web.Page.FilesTest do
   end
 
   test "the history of a file is that of git", %{web: web, own: own} do
-    assert get(web, "/skills/tea/history", @operator) =~ "no history by git"
+    assert get(web, "/skills/tea/history", @operator) =~ "Git has no commits of this file."
     git = fn arguments -> System.cmd("git", ["-C", own | arguments], stderr_to_stdout: true) end
     {_, 0} = git.(["init", "-q"])
     {_, 0} = git.(["add", "tea.md"])
