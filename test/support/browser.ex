@@ -113,6 +113,8 @@ defmodule Skillbook.Test.Browser do
     page
   end
 
+  @images Path.expand("../../docs/images", __DIR__)
+
   @doc """
   Writes a picture of the window to docs/images if SKILLBOOK_SCREENSHOTS is set, else to a
   temporary folder. Returns its path.
@@ -120,7 +122,7 @@ defmodule Skillbook.Test.Browser do
   def screenshot(page, name, options \\ []) do
     folder =
       if System.get_env("SKILLBOOK_SCREENSHOTS"),
-        do: "docs/images",
+        do: @images,
         else: Path.join(System.tmp_dir!(), "skillbook-screenshots")
 
     File.mkdir_p!(folder)
