@@ -55,7 +55,7 @@ defmodule Skillbook.Web.Page.Import do
             rows: 2
           ),
           tag(:div, [class: "buttons"], [
-            tag(:button, [type: "submit", class: "primary"], "Look at it"),
+            tag(:button, [type: "submit", class: "primary"], "Review the file"),
             tag(:a, [class: "button", href: Layout.path(request, ["skills"])], "Cancel")
           ])
         ],

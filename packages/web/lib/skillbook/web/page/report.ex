@@ -231,7 +231,7 @@ defmodule Skillbook.Web.Page.Report do
       [first | _] = String.split(text, "\n", parts: 2)
 
       tag(:details, [], [
-        tag(:summary, [], String.slice(first, 0, 80)),
+        tag(:summary, [], [String.slice(first, 0, 80), if(String.length(first) > 80, do: "…")]),
         tag(:pre, [tabindex: "0"], text)
       ])
     end

@@ -55,7 +55,7 @@ defmodule Skillbook.Web.Page.Routing do
           Parts.empty("The router is off for this profile: nothing is picked.")
 
         data.request == "" ->
-          Parts.empty("Write a request, as a person would send it to the model.")
+          Parts.empty("Write a request as a user would, to see which skills it finds, and why.")
 
         true ->
           [picks(request, data), Enum.map(data.stages, &shown(request, data, &1))]

@@ -6,6 +6,7 @@ defmodule Skillbook.Web.Page.Runs do
   import Skillbook.Web.Html, only: [tag: 3]
   import Skillbook.Web.Page.Report
 
+  alias Skillbook.Book.Profiles
   alias Skillbook.Support.Number
   alias Skillbook.Web.{Caller, Html, Request, Response}
   alias Skillbook.Web.Page.{Chart, Layout, Parts, Rights}
@@ -71,15 +72,20 @@ defmodule Skillbook.Web.Page.Runs do
   end
 
   @doc """
-  Whether a row of the agenda will run: it is on, and this book runs it as somebody. Another
-  process may have a profile for it, and a restricted profile is not told.
+  Whether a row of the agenda will run: it is on, and this book runs it as one of its profiles.
+  Another process may have others, and a restricted profile is not told.
   """
   @spec runs?(View.t(), map()) :: boolean()
   def runs?(_view, %{off: true}), do: false
 
   def runs?(view, %{run_as: run_as}) do
-    run_as != nil or Book.of!(view).of_parts.scheduler == false or
-      not Profile.unrestricted?(view.profile)
+    book = Book.of!(view)
+
+    cond do
+      book.of_parts.scheduler == false -> true
+      run_as == nil -> not Profile.unrestricted?(view.profile)
+      true -> book.fetch_profile != nil or Profiles.find(book, run_as) != nil
+    end
   end
 
   # Milliseconds that the result of a firing is waited for.

@@ -41,7 +41,7 @@ defmodule Skillbook.Web.Page.Skills do
             "list",
             "skills",
             [
-              tag(:div, [class: "with-filters"], [
+              tag(:div, [class: if(facets(list) != [], do: "with-filters")], [
                 tag(:section, [aria_label: "Results"], [
                   summary(request, list, set, total),
                   entries(request, rows, list, if(writes?, do: query)),
@@ -113,7 +113,7 @@ defmodule Skillbook.Web.Page.Skills do
 
   defp summary(request, list, set, total) do
     tag(:div, [class: "summary"], [
-      tag(:p, [], count(total, "entry", "entries")),
+      if(total > 0 or set != %{}, do: tag(:p, [], count(total, "entry", "entries"))),
       builtin(request, list, set),
       for {key, label} <- Entries.facets(), value = list.chosen[key] do
         href = Layout.path(request, ["skills"], Map.delete(set, to_string(key)))
@@ -287,27 +287,29 @@ defmodule Skillbook.Web.Page.Skills do
   defp filters(request, list, set) do
     facets = facets(list)
 
-    tag(:aside, [id: "filters", class: "filters", aria_label: "Filters"], [
-      if(facets != [], do: tag(:h2, [], "Filters")),
-      for {key, label, counts} <- facets do
-        {few, more} = Enum.split(counts, @few)
+    if facets != [] do
+      tag(:aside, [id: "filters", class: "filters", aria_label: "Filters"], [
+        tag(:h2, [], "Filters"),
+        for {key, label, counts} <- facets do
+          {few, more} = Enum.split(counts, @few)
 
-        tag(:details, [open: true], [
-          tag(:summary, [], label),
-          tag(:ul, [], Enum.map(few, &filter(request, key, &1, list, set))),
-          if more != [] do
-            tag(:details, [class: "more"], [
-              tag(:summary, [], "#{length(more)} more"),
-              tag(
-                :ul,
-                [],
-                more |> Enum.take(500) |> Enum.map(&filter(request, key, &1, list, set))
-              )
-            ])
-          end
-        ])
-      end
-    ])
+          tag(:details, [open: true], [
+            tag(:summary, [], label),
+            tag(:ul, [], Enum.map(few, &filter(request, key, &1, list, set))),
+            if more != [] do
+              tag(:details, [class: "more"], [
+                tag(:summary, [], "#{length(more)} more"),
+                tag(
+                  :ul,
+                  [],
+                  more |> Enum.take(500) |> Enum.map(&filter(request, key, &1, list, set))
+                )
+              ])
+            end
+          ])
+        end
+      ])
+    end
   end
 
   defp filter(request, key, {value, count}, list, set) do

@@ -176,7 +176,7 @@ defmodule Skillbook.Web.Page.Status do
   end
 
   defp agent(%{of_parts: %{agent: nil}}),
-    do: service("Agent", :off, "off: no model is configured")
+    do: service("Agent", :off, "no model is configured")
 
   defp agent(%{of_parts: %{agent: options}}) do
     model = options[:model]

@@ -133,7 +133,7 @@ defmodule Skillbook.Web.Page.Usage do
       form(request, id),
       if(data.counted,
         do: [
-          summary(data, text),
+          if(data.rows != [], do: summary(data, text)),
           over_time(request, data),
           rows(request, data),
           costs(request, data.costs)

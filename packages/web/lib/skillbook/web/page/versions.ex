@@ -110,15 +110,15 @@ defmodule Skillbook.Web.Page.Versions do
            {:ok, version} <- Store.version(view, name, number) do
         if Request.wants_json?(request),
           do: Response.json(200, Map.put(json(version), :content, version.entry.content)),
-          else: page(request, version, newest.version, other(request, name, number))
+          else: page(request, version, newest.version, other(request, name, number, newest))
       else
         _none -> Layout.not_found(request)
       end
     end)
   end
 
-  # The version to compare with: by default the one before.
-  defp other(request, name, number) do
+  # The version to compare with: by default the one before; for the first one, the newest.
+  defp other(request, name, number, newest) do
     view = Caller.view(request)
 
     with {other, ""} when other > 0 <- integer(Request.query(request)["with"]),
@@ -128,7 +128,7 @@ defmodule Skillbook.Web.Page.Versions do
       _none ->
         case Store.history(view, name, limit: 1, after: number) do
           {:ok, [before]} -> before.version
-          _none -> nil
+          _none -> if newest.version != number, do: newest.version
         end
     end
   end
@@ -154,7 +154,7 @@ defmodule Skillbook.Web.Page.Versions do
       section: :skills,
       back: {"Versions of " <> name, Layout.path(request, ["skills", name, "versions"])},
       actions:
-        if Rights.check(request) == :ok do
+        if number != newest and Rights.check(request) == :ok do
           button(request, ["skills", name, "restore"], "Restore this version",
             fields: [{"number", "#{number}"}, {"version", "#{newest}"}],
             class: "primary"

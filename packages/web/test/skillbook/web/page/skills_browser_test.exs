@@ -286,7 +286,7 @@ defmodule Skillbook.Web.Page.SkillsBrowserTest do
     page = Browser.open(url) |> Browser.goto("/import")
     Browser.assert_sound(page)
     Browser.upload(page, [label: "File"], "tea.md", "text/markdown", text)
-    Browser.click(page, role: "button", name: "Look at it")
+    Browser.click(page, role: "button", name: "Review the file")
     Browser.wait(page, text: "tea.io")
     Browser.assert_sound(page)
     Browser.check(page, label: "Import tea")
