@@ -122,8 +122,8 @@ defmodule Skillbook.Store.Read do
   end
 
   @doc """
-  The kind of the author and the author of the enabled entries of the store, by name. It reads only
-  these columns, so it has names of hidden entries too: look up names that the view shows.
+  The kind of the author and the author of the enabled entries of the store, by name. It reads
+  only these columns, so it has names of hidden entries too: look up names that the view shows.
   """
   def authors(%View{} = view) do
     with {:ok, _book, sql} <- database(view),

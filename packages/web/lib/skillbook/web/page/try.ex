@@ -57,8 +57,8 @@ defmodule Skillbook.Web.Page.Try do
     reply(request, data, :try, :try, "Command", fn -> commands(request, data) end)
   end
 
-  # The names are listed once for each state of the view; a page reads its own commands, and leaves
-  # out those that only models may call.
+  # The names are listed once for each state of the view; a page reads its own commands, and
+  # leaves out those that only models may call.
   defp found(view, part) do
     Cache.keep(view.book, {:invocable, View.state(view), part}, fn ->
       names = View.names(view, kind: :command)

@@ -74,7 +74,7 @@ defmodule Skillbook.Web.Page.FilesTest do
     book: book
   } do
     page =
-      "---\nname: cups\ndescription: Which cups to choose for which tea\nrequires: [tea]\n---\n" <>
+      "---\nname: cups\ndescription: Which cups to use for which tea\nrequires: [tea]\n---\n" <>
         "See [sizes](sizes.md).\n"
 
     write(own, %{"cups/SKILL.md" => page, "cups/sizes.md" => "# Sizes\n"})
