@@ -314,6 +314,55 @@ defmodule Skillbook.CalendarConformance do
                    Calendar.update(account, nil, first, changes, options(:all))
         end
 
+        test "the last event of a series stays the last one", %{account: account} do
+          # By hours, and to the day after.
+          for {to, times} <- [
+                {"2026-03-27 20:00",
+                 ["03-27 20:00 +0100", "03-28 20:00 +0100", "03-29 20:00 +0200"]},
+                {"2026-03-28 08:00",
+                 ["03-28 08:00 +0100", "03-29 08:00 +0200", "03-30 08:00 +0200"]}
+              ] do
+            repeat = "FREQ=DAILY;UNTIL=20260329T070000Z"
+            new = hour(to, "2026-03-27 09:00", repeat: repeat)
+            assert {:ok, _} = Calendar.create(account, nil, new)
+
+            [first, _, _] =
+              for event <- events(account, "2026-03-01", "2026-05-01"),
+                  event.title == to,
+                  do: event
+
+            changes = %{
+              start: at(to),
+              end: DateTime.add(at(to), 3_600, :second, Skillbook.Calendar.TimeZones)
+            }
+
+            assert {:ok, _} = Calendar.update(account, nil, first, changes, options(:all))
+            listed = for {^to, time} <- listed(account, "2026-03-01", "2026-05-01"), do: time
+            assert listed == Enum.map(times, &("2026-" <> &1))
+          end
+        end
+
+        test "an event that was moved alone leaves the later ones where they are",
+             %{account: account} do
+          new = hour("w", "2026-03-16 09:00", repeat: "FREQ=WEEKLY;COUNT=4")
+          assert {:ok, _} = Calendar.create(account, nil, new)
+          [_, second | _] = events(account, "2026-03-01", "2026-05-01")
+          changes = %{start: at("2026-03-24 11:00"), end: at("2026-03-24 13:00")}
+          assert {:ok, moved} = Calendar.update(account, nil, second, changes, options(:one))
+
+          assert {:ok, _} =
+                   Calendar.update(account, nil, moved, %{title: "n"}, options(:following))
+
+          listed = listed(account, "2026-03-01", "2026-05-01")
+          assert {"w", "2026-03-16 09:00 +0100"} in listed
+          assert {"n", "2026-03-30 09:00 +0200"} in listed
+          assert {"n", "2026-04-06 09:00 +0200"} in listed
+          assert length(listed) == 4
+
+          [_, _, third, _] = events(account, "2026-03-01", "2026-05-01")
+          assert DateTime.diff(third.end, third.start) == 3_600
+        end
+
         for {scope, left} <- [
               one: ["2026-03-02", "2026-03-16"],
               following: ["2026-03-02"],

@@ -10,7 +10,7 @@ defmodule Skillbook.Calendar.Google do
   @behaviour Skillbook.Calendar
 
   alias Skillbook.Calendar
-  alias Skillbook.Calendar.{Recurrence, Series, TimeZones}
+  alias Skillbook.Calendar.{ICalendar, Recurrence, Series, TimeZones}
   alias Skillbook.Connections.Client
   alias Skillbook.{CalendarError, NotFoundError, ServiceError}
 
@@ -23,7 +23,10 @@ defmodule Skillbook.Calendar.Google do
   # Google may return short or empty pages.
   @max_pages 10
   @max_attachments 50
-  @max_counted 2_500
+  # 2,500 events of a series.
+  @max_counted_pages 10
+  # Google knows the zones of its lines by their names.
+  @no_zones %{name: "VCALENDAR", properties: [], components: []}
   @person "email,displayName,responseStatus,comment,optional,resource,self"
   @event "id,etag,status,summary,description,location,start,end,recurrence,recurringEventId," <>
            "originalStartTime,attendees(#{@person}),attendeesOmitted,organizer(email,self)," <>
@@ -217,11 +220,10 @@ defmodule Skillbook.Calendar.Google do
     do: patch_event(account, calendar, event, changes, options)
 
   def update(account, calendar, event, changes, options) do
-    with {:ok, series} <- fetch(account, calendar, event.series, write(), []),
-         {:ok, span} <- new_span(series, event, changes, options.scope) do
+    with {:ok, series} <- fetch(account, calendar, event.series, write(), []) do
       if options.scope == :all or first?(series, event),
-        do: update_all(account, calendar, event, series, span, changes, options),
-        else: update_following(account, calendar, event, series, span, changes, options)
+        do: update_all(account, calendar, event, series, changes, options),
+        else: update_following(account, calendar, event, series, changes, options)
     end
   end
 
@@ -237,15 +239,26 @@ defmodule Skillbook.Calendar.Google do
         if start = changes[:start],
           do: in_zone({start, changes.end}, event.zone || zone_of(start))
 
-      body = body(raw, changes, span, changes[:repeat], options.key)
+      repeat = if Map.has_key?(changes, :repeat), do: repeat(changes.repeat)
+      body = body(raw, changes, span, repeat, options.key)
       version = event.version || raw["etag"]
       patch(account, calendar, event.id, version, body, options.notify, event)
     end
   end
 
-  defp update_all(account, calendar, event, series, span, changes, options) do
-    with {:ok, rule} <- rule(series, event, span, changes) do
-      body = body(series, changes, span, rule, options.key)
+  defp update_all(account, calendar, event, series, changes, options) do
+    with {:ok, rule} <- rule(series, event, changes) do
+      span = span(series, event)
+
+      moved =
+        if start = changes[:start],
+          do: Series.move(span, {event.start, event.end}, {start, changes.end})
+
+      lines =
+        if moved || Map.has_key?(changes, :repeat),
+          do: lines(series, rule, changes, {span, moved || span}, fn _ -> true end)
+
+      body = body(series, changes, moved, lines, options.key)
       id = event.series
       patch(account, calendar, id, series["etag"], body, options.notify, event)
     end
@@ -253,10 +266,10 @@ defmodule Skillbook.Calendar.Google do
 
   # A new series from this event on; then the old one ends before it. If that fails, the new one
   # is removed again.
-  defp update_following(account, calendar, event, series, span, changes, options) do
-    with {:ok, rule} <- rule(series, event, span, changes),
-         {:ok, rule} <- rest_of_rule(account, calendar, event, rule, changes),
-         body = new_series(series, changes, span, rule, options.key),
+  defp update_following(account, calendar, event, series, changes, options) do
+    with {:ok, rule} <- rule(series, event, changes),
+         {:ok, rule, first} <- rest_of_rule(account, calendar, event, series, rule, changes),
+         body = new_series(series, event, changes, rule, first, options.key),
          {:ok, raw} <- insert(account, calendar, body, options.notify) do
       case end_series(account, calendar, event, series, options.notify) do
         {:ok, _} ->
@@ -272,34 +285,55 @@ defmodule Skillbook.Calendar.Google do
   @copied ~w(summary description location attendees transparency visibility colorId reminders
              attachments guestsCanInviteOthers guestsCanModify guestsCanSeeOtherGuests)
 
-  defp new_series(series, changes, {start, ends}, rule, key) do
+  # The rule counts from `first`. If that is a date before the event, it is excluded.
+  defp new_series(series, event, changes, rule, first, key) do
+    [old, {start, ends} = new] =
+      for changes <- [%{}, changes],
+          do: series |> span(event) |> Series.rest(%{event | original: first}, changes)
+
+    lines = lines(series, rule, changes, {old, new}, &(not before?(&1, event)))
+    start_only = ICalendar.unfolded(ICalendar.time_property("EXDATE", start))
+    lines = if first == event.original, do: lines, else: lines ++ [start_only]
+
     series
     |> Map.take(@copied)
-    |> Map.merge(body(series, Map.drop(changes, [:start, :end]), nil, nil, key))
+    |> Map.merge(body(series, Map.drop(changes, [:start, :end, :repeat]), nil, nil, key))
     |> Map.merge(%{"id" => key, "start" => time(start), "end" => time(ends)})
-    |> Map.merge(if(rule, do: %{"recurrence" => ["RRULE:" <> rule]}, else: %{}))
+    |> Map.merge(if(lines == [], do: %{}, else: %{"recurrence" => lines}))
     |> Map.reject(fn {_, value} -> is_nil(value) end)
   end
 
-  # The rest of a series with a number of events: those before this one are counted, deleted ones
-  # too.
-  defp rest_of_rule(_account, _calendar, _event, rule, %{repeat: _}), do: {:ok, rule}
+  # The rest of a series: its rule, and its first date. Of a rule with a number of events those
+  # before are counted, deleted and excluded ones too. An event whose date was given is none of the
+  # rule, which goes on from its last date before.
+  defp rest_of_rule(_account, _calendar, event, _series, rule, %{repeat: _}),
+    do: {:ok, rule, event.original}
 
-  defp rest_of_rule(account, calendar, event, rule, _changes) do
-    case rule && Recurrence.count_of(rule) do
-      nil ->
-        {:ok, rule}
+  defp rest_of_rule(account, calendar, event, series, rule, _changes) do
+    given = times(series, "RDATE", event)
+    given? = instant(event.original) in given
+    count = rule && Recurrence.count_of(rule)
 
-      count ->
-        with {:ok, earlier} <- earlier(account, calendar, event, nil, 0),
-             do: {:ok, Recurrence.put_count(rule, max(count - earlier, 1))}
+    if rule && (count || given?) do
+      with {:ok, listed} <- earlier(account, calendar, event, nil, @max_counted_pages) do
+        # Excluded dates are not listed.
+        excluded = series |> times("EXDATE", event) |> Enum.filter(&before?(&1, event))
+        ruled = Enum.uniq(listed ++ excluded) -- given
+        last = given? && Enum.max(ruled, DateTime, fn -> nil end)
+        left = count && max(count - length(ruled) + if(last, do: 1, else: 0), 1)
+        rule = if left, do: Recurrence.put_count(rule, left), else: rule
+        {:ok, rule, if(last, do: like(last, event.original), else: event.original)}
+      end
+    else
+      {:ok, rule, event.original}
     end
   end
 
-  defp earlier(_account, _calendar, event, _page, count) when count >= @max_counted,
+  # The instants of the events before one.
+  defp earlier(_account, _calendar, event, _page, 0),
     do: {:error, %CalendarError{kind: :long_series, id: event.id}}
 
-  defp earlier(account, calendar, event, page, count) do
+  defp earlier(account, calendar, event, page, left) do
     params = [
       maxResults: 250,
       showDeleted: true,
@@ -312,52 +346,46 @@ defmodule Skillbook.Calendar.Google do
     request = [url: url, query: page(params, page)]
 
     with {:ok, body} <- call(account, request, scopes: write(), fields: fields) do
-      before =
-        for item <- body["items"] || [],
-            start = parse(item["originalStartTime"], "UTC"),
-            DateTime.compare(instant(start), instant(event.original)) == :lt,
-            do: item
+      starts = for item <- body["items"] || [], do: parse(item["originalStartTime"], "UTC")
+      before = for start <- starts, before?(start, event), do: instant(start)
 
       case body["nextPageToken"] do
-        nil -> {:ok, count + length(before)}
-        next -> earlier(account, calendar, event, next, count + max(length(before), 1))
+        nil ->
+          {:ok, before}
+
+        next ->
+          with {:ok, later} <- earlier(account, calendar, event, next, left - 1),
+               do: {:ok, before ++ later}
       end
     end
   end
 
-  defp instant(%DateTime{} = time), do: time
+  defp before?(time, event),
+    do: DateTime.compare(instant(time), instant(event.original)) == :lt
+
+  # A day counts from its begin in UTC.
+  defp instant(%DateTime{} = time), do: TimeZones.shift(time, "Etc/UTC")
   defp instant(%Date{} = day), do: DateTime.new!(day, ~T[00:00:00])
 
   defp end_series(account, calendar, event, series, notify) do
-    lines =
-      for line <- series["recurrence"] || [] do
-        case line do
-          "RRULE:" <> rule -> "RRULE:" <> Recurrence.before(rule, event.original)
-          line -> line
-        end
-      end
-
+    rule = Enum.find_value(series["recurrence"] || [], &rule_of/1)
+    rule = rule && Recurrence.before(rule, event.original)
+    span = span(series, event)
+    lines = lines(series, rule, %{}, {span, span}, &before?(&1, event))
     body = %{"recurrence" => lines}
     patch(account, calendar, event.series, series["etag"], body, notify, event)
   end
 
   defp first?(series, event) do
     start = parse(series["start"], "UTC")
-    DateTime.compare(instant(start), instant(event.original)) == :eq
+    # A date may be given that is before the start.
+    DateTime.compare(instant(event.original), instant(start)) != :gt
   end
 
-  # The times of the new series or of its first event, or `nil` if they stay.
-  defp new_span(series, event, changes, scope) do
-    span = {event.start, event.end}
-    new = if changes[:start], do: {changes.start, changes.end}, else: span
+  # The times of a series in its own zone.
+  defp span(series, event) do
     zone = zone_name(series["start"]["timeZone"]) || zone_of(event.start)
-    first = {parse(series["start"], zone), parse(series["end"], zone)}
-
-    cond do
-      scope == :all and is_nil(changes[:start]) -> {:ok, nil}
-      scope == :all or first?(series, event) -> {:ok, Series.move(first, span, new)}
-      true -> {:ok, in_zone(new, zone)}
-    end
+    {parse(series["start"], zone), parse(series["end"], zone)}
   end
 
   defp in_zone({%DateTime{} = start, ends}, zone),
@@ -366,21 +394,21 @@ defmodule Skillbook.Calendar.Google do
   defp in_zone(days, _zone), do: days
 
   # The rule of the changed series. Its days move with its events.
-  defp rule(_series, _event, _span, %{repeat: rule}), do: {:ok, rule}
+  defp rule(_series, _event, %{repeat: rule}), do: {:ok, rule}
 
-  defp rule(series, event, span, changes) do
+  defp rule(series, event, changes) do
     rule = Enum.find_value(series["recurrence"] || [], &rule_of/1)
 
-    cond do
-      rule == nil -> {:ok, nil}
-      span == nil or is_nil(changes[:start]) -> {:ok, rule}
-      true -> moved_rule(rule, zone_name(series["start"]["timeZone"]), event, changes)
-    end
+    if rule == nil or is_nil(changes[:start]),
+      do: {:ok, rule},
+      else: moved_rule(rule, zone_name(series["start"]["timeZone"]), event, changes)
   end
 
   defp moved_rule(rule, zone, event, changes) do
-    with :error <- Series.rule(rule, zone, event.start, changes.start),
-         do: {:error, %CalendarError{kind: :rule, id: event.id, rule: rule}}
+    case Series.rule(rule, zone, event.start, changes.start) do
+      {:ok, rule} -> {:ok, Series.until(rule, zone, event.start, changes.start)}
+      :error -> {:error, %CalendarError{kind: :rule, id: event.id, rule: rule}}
+    end
   end
 
   defp rule_of("RRULE:" <> rule), do: rule
@@ -390,7 +418,7 @@ defmodule Skillbook.Calendar.Google do
     do: Map.has_key?(changes, :add_attendees) or Map.has_key?(changes, :remove_attendees)
 
   # The fields of a patch. A `nil` empties a field.
-  defp body(raw, changes, span, rule, key) do
+  defp body(raw, changes, span, lines, key) do
     texts =
       for {field, name} <- [title: "summary", description: "description", location: "location"],
           Map.has_key?(changes, field),
@@ -399,9 +427,7 @@ defmodule Skillbook.Calendar.Google do
 
     texts
     |> put(span != nil, fn -> times(raw, span) end)
-    |> put(rule != nil or Map.has_key?(changes, :repeat), fn ->
-      %{"recurrence" => lines(raw, rule)}
-    end)
+    |> put(lines != nil, fn -> %{"recurrence" => lines} end)
     |> put(guests?(changes), fn -> %{"attendees" => guests(raw, changes)} end)
     |> put(changes[:conference] == true, fn -> %{"conferenceData" => conference(key)} end)
     |> put(Map.has_key?(changes, :reminders), fn ->
@@ -437,13 +463,50 @@ defmodule Skillbook.Calendar.Google do
 
   defp emptied(time), do: Map.put(time, "date", nil)
 
-  # The rule is replaced, and exceptions stay.
-  defp lines(_raw, nil), do: []
+  # The lines of a series that moves from one span to another: its rule, and those of the dates
+  # given and excluded that are kept.
+  defp lines(_series, _rule, %{repeat: nil}, _spans, _keep?), do: []
 
-  defp lines(raw, rule) do
-    others = Enum.reject(raw["recurrence"] || [], &String.starts_with?(&1, "RRULE:"))
-    ["RRULE:" <> rule | others]
+  defp lines(series, rule, _changes, {{from, _}, {to, _}}, keep?) do
+    change = fn time ->
+      point = point(time, zone_of(from))
+      if keep?.(point), do: if(from == to, do: time, else: Series.by(point, from, to))
+    end
+
+    dates = for line <- dates(series), line = change_line(line, zone_of(from), change), do: line
+    repeat(rule) ++ dates
   end
+
+  defp repeat(nil), do: []
+  defp repeat(rule), do: ["RRULE:" <> rule]
+
+  defp change_line(line, zone, change) do
+    case ICalendar.property(line) do
+      {name, _, _} = property when name in ["RDATE", "EXDATE"] ->
+        changed = ICalendar.change(property, @no_zones, zone, change)
+        changed && ICalendar.unfolded(changed)
+
+      _ ->
+        line
+    end
+  end
+
+  defp dates(series),
+    do: Enum.reject(series["recurrence"] || [], &String.starts_with?(&1, "RRULE:"))
+
+  # The instants of the dates that are given beside a rule, or excluded from it.
+  defp times(series, name, event) do
+    for line <- dates(series),
+        {^name, _, _} = property <- [ICalendar.property(line)],
+        time <- ICalendar.times(property, @no_zones),
+        do: time |> point(zone_of(event.original)) |> instant()
+  end
+
+  defp like(time, %Date{}), do: DateTime.to_date(time)
+  defp like(time, %DateTime{time_zone: zone}), do: TimeZones.shift(time, zone)
+
+  defp point(%Date{} = day, _zone), do: day
+  defp point(time, zone), do: ICalendar.instant(time, zone)
 
   defp guests(raw, changes) do
     removed = changes |> Map.get(:remove_attendees, []) |> MapSet.new(&String.downcase/1)

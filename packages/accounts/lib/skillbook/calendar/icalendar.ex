@@ -37,6 +37,9 @@ defmodule Skillbook.Calendar.ICalendar do
   @typedoc "A day, or a local time with its zone."
   @type time :: Date.t() | {NaiveDateTime.t(), zone()}
 
+  @typedoc "Gives a time of a property another one, itself, or `nil` to leave it out."
+  @type change :: (time() -> time() | DateTime.t() | nil)
+
   @max_bytes 1_048_576
   @max_lines 50_000
   @max_depth 4
@@ -143,7 +146,9 @@ defmodule Skillbook.Calendar.ICalendar do
   @line Regex.compile!("\\A([A-Za-z0-9-]+)((?:;[A-Za-z0-9-]+=#{@values})*+):(.*)\\z", "s")
   @parameter Regex.compile!(";([A-Za-z0-9-]+)=(#{@values})")
 
-  defp property(line) do
+  @doc "The parts of a line."
+  @spec property(String.t()) :: property() | :error
+  def property(line) do
     case Regex.run(@line, line) do
       [_, name, parameters, value] ->
         parameters =
@@ -182,9 +187,13 @@ defmodule Skillbook.Calendar.ICalendar do
     ]
   end
 
-  defp line({name, parameters, value}) do
+  defp line(property), do: property |> unfolded() |> fold(75)
+
+  @doc "Writes a property as one line, as long as it is."
+  @spec unfolded(property()) :: String.t()
+  def unfolded({name, parameters, value}) do
     parameters = for {name, value} <- parameters, do: ";#{name}=#{quoted(value)}"
-    fold("#{name}#{parameters}:#{value}", 75)
+    "#{name}#{parameters}:#{value}"
   end
 
   defp quoted(value) do
@@ -527,13 +536,15 @@ defmodule Skillbook.Calendar.ICalendar do
 
   defp add_day(local), do: NaiveDateTime.add(local, @day, :second)
 
-  @doc "Changes the UNTIL of a rule, if it is in UTC."
-  @spec until(String.t(), (NaiveDateTime.t() -> NaiveDateTime.t())) :: String.t()
+  @doc "Changes the UNTIL of a rule, if it is a day or in UTC."
+  @spec until(String.t(), (NaiveDateTime.t() | Date.t() -> NaiveDateTime.t() | Date.t())) ::
+          String.t()
   def until(rule, change) do
-    Regex.replace(~r/UNTIL=(\d{8}T\d{6})Z/, rule, fn all, until ->
-      case point(until, nil) do
-        {until, _} -> "UNTIL=#{until |> change.() |> basic_time()}Z"
+    Regex.replace(~r/UNTIL=(\d{8})(T\d{6}Z)?(?=;|\z)/, rule, fn all, day, time ->
+      case point(day <> time, nil) do
         nil -> all
+        {until, _} -> "UNTIL=#{until |> change.() |> basic_time()}Z"
+        day -> "UNTIL=#{day |> change.() |> Date.to_iso8601(:basic)}"
       end
     end)
   rescue
@@ -683,30 +694,33 @@ defmodule Skillbook.Calendar.ICalendar do
     end
   end
 
-  @doc "Changes the local times of a property, and keeps their form."
-  @spec shift(property(), component(), String.t(), (time() -> DateTime.t() | Date.t())) ::
-          property()
-  def shift({name, parameters, _} = property, calendar, default, change) do
-    value =
-      property
-      |> spans(calendar)
-      |> Enum.map_join(",", fn {start, ends} ->
-        written = &written(&1, change.(&1), parameters, default)
+  @doc """
+  Changes the times of a property, and keeps their form. Those for which `change` returns `nil` are
+  left out; without any, there is no property.
+  """
+  @spec change(property(), component(), String.t(), change()) :: property() | nil
+  def change({name, parameters, _} = property, calendar, default, change) do
+    written = &written(&1, &2, parameters, default)
+
+    times =
+      for {start, ends} <- spans(property, calendar), changed = change.(start) do
+        start = written.(start, changed)
 
         case ends do
-          nil -> written.(start)
-          duration when is_binary(duration) -> "#{written.(start)}/#{duration}"
-          ends -> "#{written.(start)}/#{written.(ends)}"
+          nil -> start
+          duration when is_binary(duration) -> "#{start}/#{duration}"
+          ends -> "#{start}/#{written.(ends, change.(ends) || ends)}"
         end
-      end)
+      end
 
-    {name, parameters, value}
+    if times != [], do: {name, parameters, Enum.join(times, ",")}
   end
 
   defp written(_time, %Date{} = day, _, _), do: Date.to_iso8601(day, :basic)
 
-  defp written({_, zone}, time, parameters, default) do
-    text = time |> local(zone, default) |> basic_time()
+  defp written({_, zone} = time, changed, parameters, default) do
+    local = if changed == time, do: elem(time, 0), else: local(changed, zone, default)
+    text = basic_time(local)
     if zone == "UTC" and not List.keymember?(parameters, "TZID", 0), do: text <> "Z", else: text
   end
 end

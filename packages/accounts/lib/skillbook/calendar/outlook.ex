@@ -382,11 +382,9 @@ defmodule Skillbook.Calendar.Outlook do
   defp change(account, calendar, event, changes, %{scope: scope} = options) do
     with {:ok, series} <- fetch(account, event.series, @write, ",cancelledOccurrences"),
          :ok <- check_occurrence(account, event) do
-      span = new_span(series, event, changes, scope)
-
       if scope == :all or first?(series, event),
-        do: patch(account, series, event, changes, span),
-        else: update_following(account, calendar, event, series, span, changes, options)
+        do: patch(account, series, event, changes, new_span(series, event, changes)),
+        else: update_following(account, calendar, event, series, changes, options)
     end
   end
 
@@ -462,10 +460,30 @@ defmodule Skillbook.Calendar.Outlook do
         zone = if is_struct(start, DateTime), do: start.time_zone
         to = changes[:start] || event.start
 
-        with :error <- Series.rule(rule, zone, event.start, to),
-             do: {:error, %CalendarError{kind: :rule, id: event.id, rule: rule}}
+        case Series.rule(rule, zone, event.start, to) do
+          {:ok, rule} ->
+            {:ok, Series.until(rule, zone, event.start, days_later(event.start, to, zone))}
+
+          :error ->
+            {:error, %CalendarError{kind: :rule, id: event.id, rule: rule}}
+        end
     end
   end
+
+  # A series ends after a day, which moves by whole days.
+  defp days_later(%DateTime{} = from, %DateTime{} = to, zone) do
+    [from, to] = for time <- [from, to], do: TimeZones.shift(time, zone)
+
+    {later, _} =
+      to
+      |> DateTime.to_date()
+      |> NaiveDateTime.new!(DateTime.to_time(from))
+      |> TimeZones.local(zone)
+
+    later
+  end
+
+  defp days_later(_from, to, _zone), do: to
 
   # The times of an event in the zone that it was written in.
   defp own_span(raw) do
@@ -476,8 +494,8 @@ defmodule Skillbook.Calendar.Outlook do
 
   # A new series from this event on; then the old one ends before it. If that fails, the new one
   # is removed again.
-  defp update_following(account, calendar, event, series, span, changes, options) do
-    span = span || in_zone({event.start, event.end}, series |> own_span() |> elem(0) |> zone_of())
+  defp update_following(account, calendar, event, series, changes, options) do
+    span = series |> own_span() |> Series.rest(event, changes)
 
     with {:ok, recurrence} <- following_rule(account, event, series, span, changes),
          body = new_series(series, changes, span, recurrence, options.key),
@@ -611,22 +629,11 @@ defmodule Skillbook.Calendar.Outlook do
   defp instant(%DateTime{} = time), do: time
   defp instant(%Date{} = day), do: DateTime.new!(day, ~T[00:00:00])
 
-  # The times of the new series or of its first event, or `nil` if they stay.
-  defp new_span(series, event, changes, scope) do
-    first = own_span(series)
-    old = {event.start, event.end}
+  # The times of the series' first event, or `nil` if they stay.
+  defp new_span(_series, _event, changes) when not is_map_key(changes, :start), do: nil
 
-    cond do
-      is_nil(changes[:start]) ->
-        nil
-
-      scope == :all or first?(series, event) ->
-        Series.move(first, old, {changes.start, changes.end})
-
-      true ->
-        in_zone({changes.start, changes.end}, first |> elem(0) |> zone_of())
-    end
-  end
+  defp new_span(series, event, changes),
+    do: Series.move(own_span(series), {event.start, event.end}, {changes.start, changes.end})
 
   defp in_zone({%DateTime{} = start, ends}, zone),
     do: {TimeZones.shift(start, zone), TimeZones.shift(ends, zone)}

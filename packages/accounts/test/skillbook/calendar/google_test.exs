@@ -3,6 +3,7 @@ defmodule Skillbook.Calendar.GoogleTest do
   # not allow.
   use ExUnit.Case, async: true
 
+  alias Skillbook.Calendar.TimeZones
   alias Skillbook.Test.{GoogleVendor, Services}
 
   doctest Skillbook.CalendarError
@@ -151,6 +152,70 @@ defmodule Skillbook.Calendar.GoogleTest do
 
       assert listed(account, "2026-03-01", "2026-05-01") |> Enum.map(&elem(&1, 0)) ==
                ["w", "later", "later", "later", "later"]
+    end
+
+    # Mondays, without the 23rd of March, and a Wednesday.
+    @dated %{
+      events: [
+        %{
+          calendar: @ann,
+          id: "dated",
+          summary: "w",
+          start: %{dateTime: "2026-03-02T09:00:00+01:00", timeZone: @berlin},
+          end: %{dateTime: "2026-03-02T10:00:00+01:00", timeZone: @berlin},
+          recurrence: [
+            "EXDATE;TZID=Europe/Berlin:20260323T090000",
+            "RDATE:20260318T080000Z",
+            "RRULE:FREQ=WEEKLY;COUNT=6"
+          ]
+        }
+      ]
+    }
+    @dates ~w(03-02 03-09 03-16 03-18 03-30 04-06)
+
+    for {scope, index, change, expected} <- [
+          {:all, 1, :title, @dates},
+          {:all, 1, :move, ~w(03-03 03-10 03-17 03-19 03-31 04-07)},
+          {:following, 2, :title, @dates},
+          {:following, 2, :move, ~w(03-02 03-09 03-17 03-19 03-31 04-07)},
+          # The Wednesday is none of the rule, which goes on from the Monday before.
+          {:following, 3, :title, @dates},
+          {:following, 3, :move, ~w(03-02 03-09 03-16 03-19 03-31 04-07)},
+          {:following, 4, :move, ~w(03-02 03-09 03-16 03-18 03-31 04-07)},
+          {:following, 2, :delete, ~w(03-02 03-09)},
+          {:following, 3, :delete, ~w(03-02 03-09 03-16)},
+          {:one, 3, :delete, ~w(03-02 03-09 03-16 03-30 04-06)}
+        ] do
+      @tag seed: @dated, row: {scope, index, change, expected}
+      test "dates given and excluded go with their series: #{scope}, #{change} #{index}",
+           %{account: account, row: {scope, index, change, expected}} do
+        all = events(account, "2026-03-01", "2026-05-01")
+        assert days(all) == @dates
+        event = Enum.at(all, index)
+
+        if change == :delete do
+          assert :ok = Calendar.delete(account, nil, event, options(scope))
+        else
+          day_later = &DateTime.add(&1, 86_400, :second, TimeZones)
+          moved = %{start: day_later.(event.start), end: day_later.(event.end)}
+          changes = if change == :title, do: %{title: "later"}, else: moved
+          assert {:ok, _} = Calendar.update(account, nil, event, changes, options(scope))
+        end
+
+        all = events(account, "2026-03-01", "2026-05-01")
+        assert days(all) == expected
+
+        if change == :title do
+          first = if scope == :all, do: 0, else: index
+          assert Enum.find_index(all, &(&1.title == "later")) == first
+          assert Enum.count(all, &(&1.title == "later")) == length(all) - first
+        end
+      end
+    end
+
+    defp days(events) do
+      assert Enum.all?(events, &(&1.start.hour == 9))
+      for event <- events, do: Elixir.Calendar.strftime(event.start, "%m-%d")
     end
 
     test "a series that cannot be ended is not doubled", %{world: world, account: account} do

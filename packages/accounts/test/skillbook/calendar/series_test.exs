@@ -4,7 +4,7 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
   use ExUnit.Case, async: true
 
   alias Skillbook.Calendar
-  alias Skillbook.Calendar.TimeZones
+  alias Skillbook.Calendar.{ICalendar, TimeZones}
   alias Skillbook.CalendarConformance
   alias Skillbook.Connections.Account
   alias Skillbook.Support.JSON
@@ -211,7 +211,7 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
       end
 
       later = account |> read() |> shown()
-      {later, before |> expected(change, zone(file)) |> shown(), Agent.get(files, & &1)}
+      {later, before |> expected(change, clock(file)) |> shown(), Agent.get(files, & &1)}
     end
 
     # The fourth event that is like its series, or the last of few.
@@ -229,11 +229,19 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
 
     defp changes({_, _, changes}, _event), do: changes
 
+    # The zone of a series: by its file, if that alone knows its name.
+    defp clock(file) do
+      {:ok, calendar} = file |> File.read!() |> ICalendar.parse()
+      event = Enum.find(calendar.components, &(&1.name == "VEVENT"))
+      {_, zone} = event |> ICalendar.get("DTSTART") |> ICalendar.time(calendar)
+      zone
+    end
+
     # What becomes of the events: moved by the clock of the zone, or gone.
     defp expected(events, {_, scope, what}, zone) do
       changed = chosen(events)
       # The series moves by the clock, and its event to where it was asked to be.
-      clock = &(&1 |> TimeZones.shift(zone) |> DateTime.to_naive())
+      clock = &ICalendar.local(&1, zone, "UTC")
       times = Enum.frequencies_by(events, &NaiveDateTime.to_time(clock.(&1.start)))
       {daily, _} = Enum.max_by(times, &elem(&1, 1))
       moved = clock.(DateTime.add(changed.start, @minutes * 60, :second, TimeZones))
@@ -267,17 +275,17 @@ defmodule Skillbook.Calendar.CalDAV.SeriesTest do
 
     defp become(event, :move, {zone, daily, shift}) do
       local = local(event.start, zone, daily)
-      {start, _} = local |> NaiveDateTime.add(shift, :second) |> TimeZones.local(zone)
+      start = ICalendar.instant({NaiveDateTime.add(local, shift, :second), zone}, "UTC")
       ends = DateTime.add(start, DateTime.diff(event.end, event.start), :second, TimeZones)
       [%{event | start: TimeZones.shift(start, "UTC"), end: TimeZones.shift(ends, "UTC")}]
     end
 
     # The time by the rule, also where the clocks skip it.
     defp local(start, zone, daily) do
-      local = start |> TimeZones.shift(zone) |> DateTime.to_naive()
+      local = ICalendar.local(start, zone, "UTC")
       ruled = local |> NaiveDateTime.to_date() |> NaiveDateTime.new!(daily)
 
-      if DateTime.compare(start, elem(TimeZones.local(ruled, zone), 0)) == :eq,
+      if DateTime.compare(start, ICalendar.instant({ruled, zone}, "UTC")) == :eq,
         do: ruled,
         else: local
     end

@@ -217,8 +217,17 @@ class Calendar:
             line = re.sub(r"(UNTIL=)(\w+)", naive, line)
             if line.startswith("RRULE:"):
                 rules.rrule(rrulestr(line, dtstart=start))
-            elif line.startswith("EXDATE"):
-                rules.exdate(datetime.datetime.fromisoformat(line.rsplit(":", 1)[1].rstrip("Z")))
+            elif line.startswith(("EXDATE", "RDATE")):
+                named, values = line.split(":", 1)
+                own = re.search(r"TZID=([^;]+)", named)
+                for value in values.split(","):
+                    date = datetime.datetime.fromisoformat(value.rstrip("Z"))
+                    written = UTC if value.endswith("Z") else ZoneInfo(own[1]) if own else None
+                    if written and zone:
+                        date = date.replace(tzinfo=written).astimezone(zone).replace(tzinfo=None)
+                    (rules.exdate if line.startswith("EX") else rules.rdate)(date)
+        if not any(line.startswith("RRULE") for line in event["recurrence"]):
+            rules.rdate(start)
         return rules
 
     def store(self, calendar, event):

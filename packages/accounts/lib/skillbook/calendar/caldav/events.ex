@@ -225,7 +225,10 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
   defp local_seconds({local, _zone}), do: ICalendar.seconds(local)
 
-  # The same, by the clock of a series.
+  # The same, by the clock of a series. Times of its own zone stay as they are written, also where
+  # the clocks skip them.
+  defp series_seconds({local, zone}, {_, zone}, _resource), do: ICalendar.seconds(local)
+
   defp series_seconds({_, _} = time, {_, zone}, resource) do
     time
     |> ICalendar.instant(default(resource))
@@ -803,7 +806,7 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     first = time(master(resource), "DTSTART", resource)
     by_clock = point |> original_time(first, resource) |> local_seconds()
 
-    case ruled(%{start: point, original: point}, by_clock, first, resource) do
+    case by_rule(point, by_clock, first, resource) do
       ^by_clock -> {name, parameters, value}
       local -> {name, parameters, local |> ICalendar.naive() |> ICalendar.basic_time()}
     end
@@ -1106,7 +1109,11 @@ defmodule Skillbook.Calendar.CalDAV.Events do
 
       {{_, zone}, %DateTime{} = old, %DateTime{}} ->
         [to, from] = for time <- [start, old], do: ICalendar.local(time, zone, default(resource))
-        shift = ICalendar.seconds(to) - ruled(event, ICalendar.seconds(from), first, resource)
+        from = ICalendar.seconds(from)
+        # An event that differs from its series moves by the clock.
+        like_series? = event.original in [nil, old]
+        from = if like_series?, do: by_rule(old, from, first, resource), else: from
+        shift = ICalendar.seconds(to) - from
         move_by(resource, shift, {0, DateTime.diff(ends, start)}, rule)
 
       _ ->
@@ -1122,17 +1129,20 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     end
   end
 
-  # The local seconds of an event by its rule, which are those of the clock but where it skips
-  # them.
-  defp ruled(%{start: start, original: original}, by_clock, first, resource)
-       when original in [nil, start] do
-    resource
-    |> master()
-    |> dates(first, resource, by_clock - @day, by_clock)
-    |> Enum.find(by_clock, &(key(like(first, &1), resource) == key_of(start)))
-  end
+  # The local seconds of an instant by the rule of its series, which are those of the clock but
+  # where it skips them. Those are within a day of a change of the clocks.
+  defp by_rule(point, by_clock, first, resource) do
+    before = point |> DateTime.add(-@day, :second, TimeZones) |> original_time(first, resource)
 
-  defp ruled(_event, by_clock, _first, _resource), do: by_clock
+    if by_clock - local_seconds(before) == @day do
+      by_clock
+    else
+      resource
+      |> master()
+      |> dates(first, resource, by_clock - @day, by_clock)
+      |> Enum.find(by_clock, &(key(like(first, &1), resource) == key_of(point)))
+    end
+  end
 
   defp move_by(resource, shift, length, rule) do
     master = master(resource)
@@ -1148,24 +1158,21 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   defp put_rule_of(master, rule), do: put_rule(master, rule)
 
   # The last event of a rule stays the last one.
-  defp moved_until(rule, shift, {_, zone}, resource) do
-    ICalendar.until(rule, fn until ->
-      local =
-        until
-        |> DateTime.from_naive!("Etc/UTC")
-        |> ICalendar.local(zone, default(resource))
-        |> NaiveDateTime.add(shift, :second)
+  defp moved_until(rule, shift, first, resource) do
+    ICalendar.until(rule, fn
+      %Date{} = day ->
+        Date.add(day, div(shift, @day))
 
-      {local, zone} |> point(resource) |> TimeZones.shift("Etc/UTC") |> DateTime.to_naive()
-    end)
-  end
+      until ->
+        {_, zone} = with_zone(first, resource)
 
-  defp moved_until(rule, shift, %Date{}, _resource) do
-    Regex.replace(~r/UNTIL=(\d{8})(?=;|\z)/, rule, fn all, day ->
-      case ICalendar.time({"", [], day}, %{name: "", properties: [], components: []}) do
-        %Date{} = day -> "UNTIL=" <> Date.to_iso8601(Date.add(day, div(shift, @day)), :basic)
-        _ -> all
-      end
+        local =
+          until
+          |> DateTime.from_naive!("Etc/UTC")
+          |> ICalendar.local(zone, default(resource))
+          |> NaiveDateTime.add(shift, :second)
+
+        {local, zone} |> point(resource) |> TimeZones.shift("Etc/UTC") |> DateTime.to_naive()
     end)
   end
 
@@ -1175,29 +1182,18 @@ defmodule Skillbook.Calendar.CalDAV.Events do
   defp shift_exceptions(%{name: "VEVENT"} = component, shift, resource) do
     names = if ICalendar.get(component, "RECURRENCE-ID"), do: @dates ++ @own, else: @dates
     first = time(master(resource), "DTSTART", resource)
-
-    properties =
-      Enum.map(component.properties, fn {name, _, _} = property ->
-        if name in names,
-          do:
-            ICalendar.shift(
-              property,
-              resource.calendar,
-              default(resource),
-              &shifted(&1, shift, first, resource)
-            ),
-          else: property
-      end)
-
-    %{component | properties: properties}
+    change_times(component, names, &shifted(&1, shift, first, resource), resource)
   end
 
   defp shift_exceptions(component, _shift, _resource), do: component
 
   defp shifted(%Date{} = day, shift, _first, _resource), do: Date.add(day, div(shift, @day))
 
-  defp shifted(time, shift, {_, _} = first, resource),
-    do: first |> like(series_seconds(time, first, resource) + shift) |> point(resource)
+  defp shifted(time, shift, {_, _} = first, resource) do
+    by_clock = series_seconds(time, first, resource)
+    local = time |> point(resource) |> by_rule(by_clock, first, resource)
+    first |> like(local + shift) |> point(resource)
+  end
 
   defp shifted(time, shift, %Date{}, resource),
     do: time |> point(resource) |> DateTime.add(shift, :second, TimeZones)
@@ -1321,21 +1317,19 @@ defmodule Skillbook.Calendar.CalDAV.Events do
     rule |> ICalendar.until(local) |> String.replace(~r/(UNTIL=\d{8}T\d{6})Z/, "\\1")
   end
 
-  defp keep_dates(component, keep?, resource) do
+  defp keep_dates(component, keep?, resource),
+    do:
+      change_times(component, ~w(EXDATE RDATE), &if(keep?.(key(&1, resource)), do: &1), resource)
+
+  defp change_times(component, names, change, %{calendar: calendar} = resource) do
     properties =
-      Enum.flat_map(component.properties, fn {name, parameters, value} = property ->
-        if name in ["EXDATE", "RDATE"] do
-          for part <- String.split(value, ","),
-              time = ICalendar.time({name, parameters, part}, resource.calendar),
-              keep?.(key(time, resource)),
-              reduce: [] do
-            [] -> [{name, parameters, part}]
-            [{_, _, kept}] -> [{name, parameters, kept <> "," <> part}]
-          end
-        else
-          [property]
-        end
-      end)
+      for {name, _, _} = property <- component.properties,
+          property =
+            if(name in names,
+              do: ICalendar.change(property, calendar, default(resource), change),
+              else: property
+            ),
+          do: property
 
     %{component | properties: properties}
   end
