@@ -304,8 +304,8 @@ defmodule Skillbook.Calendar.Google do
   end
 
   # The rest of a series: its rule, and its first date. Of a rule with a number of events those
-  # before are counted, deleted and excluded ones too. An event whose date was given is none of the
-  # rule, which goes on from its last date before.
+  # before are counted, deleted and excluded ones too. An event whose date was given is none of
+  # the rule, which goes on from its last date before.
   defp rest_of_rule(_account, _calendar, event, _series, rule, %{repeat: _}),
     do: {:ok, rule, event.original}
 

@@ -695,8 +695,8 @@ defmodule Skillbook.Calendar.ICalendar do
   end
 
   @doc """
-  Changes the times of a property, and keeps their form. Those for which `change` returns `nil` are
-  left out; without any, there is no property.
+  Changes the times of a property, and keeps their form. Those for which `change` returns `nil`
+  are left out; without any, there is no property.
   """
   @spec change(property(), component(), String.t(), change()) :: property() | nil
   def change({name, parameters, _} = property, calendar, default, change) do

@@ -99,8 +99,8 @@ defmodule Skillbook.Calendar.Series do
   end
 
   @doc """
-  Returns a date of a series, such as one that is excluded, after the series moves from one time to
-  another. `nil` if one of them is a day and another none.
+  Returns a date of a series, such as one that is excluded, after the series moves from one time
+  to another. `nil` if one of them is a day and another none.
 
       iex> Skillbook.Calendar.Series.by(~D[2026-03-09], ~D[2026-03-02], ~D[2026-03-03])
       ~D[2026-03-10]
