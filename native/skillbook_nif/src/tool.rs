@@ -48,12 +48,12 @@ fn tools_names(
 
 /// At most `limit` of these names.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn tools_nearest<'a>(
+fn tools_nearest(
     view: ResourceArc<ViewResource>,
-    names: Vec<&'a str>,
+    names: Vec<&str>,
     near: Vec<String>,
     limit: usize,
-) -> Vec<&'a str> {
+) -> Vec<&str> {
     view.core().nearest_tools(names, &near, limit)
 }
 
