@@ -260,7 +260,7 @@ pub struct Own {
     pub excluded_for: Vec<String>,
     /// Whether prompts include it.
     pub include_in_prompt: bool,
-    /// The whole frontmatter, as in [`Fields::data`](crate::page::fields::Fields::data); null
+    /// The whole frontmatter, as in [`Document::data`](super::document::Document::data); null
     /// without one.
     pub data: Value,
 }

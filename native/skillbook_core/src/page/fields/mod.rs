@@ -2,7 +2,7 @@
 //!
 //! A value of another type is converted where its meaning is clear (`tags: a, b` is a list), with a
 //! diagnostic and, if only one line changes, a fix. Any other value is ignored, also with a
-//! diagnostic. Unknown fields stay in [`Fields::data`]; those that are nearly known get one too
+//! diagnostic. Unknown fields stay in `Fields::data`; those that are nearly known get one too
 //! ([`misspelt`]).
 //!
 //! Restrictions fail closed: a document with an error in one has no fields and is never shown
