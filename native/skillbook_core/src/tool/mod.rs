@@ -224,8 +224,8 @@ fn description(entry: &Entry, declaration: Option<&Declaration>, delegated: &str
     truncated(&text, LONGEST_DESCRIPTION)
 }
 
-/// What a profile that delegates has to do instead of a call. The same for a tool as the rule about
-/// side effects in the prompt.
+/// Tells a profile that delegates how to have a command run. A tool says what the rule about side
+/// effects says in the prompt.
 fn delegated(entry: &Entry, dispatch: Option<&str>) -> String {
     if &*entry.name == DISPATCH || entry.reads() {
         return String::new();

@@ -76,7 +76,7 @@ pub fn from(name: &str) -> String {
     format!("{plain}-{hash}")
 }
 
-/// What is left of a name that a model invented, as a name that vendors accept.
+/// Makes a name that vendors accept of one that a model invented.
 ///
 /// ```
 /// use skillbook_core::tool::valid;

@@ -685,7 +685,7 @@ defmodule Skillbook.Conversation do
     result = result(outcome)
 
     cond do
-      # What it added is in the stored run, which goes on.
+      # The stored run has its additions, and goes on.
       result == nil and current.durable ->
         next(%{state | current: nil, transcript: current.before})
 

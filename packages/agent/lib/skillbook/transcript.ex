@@ -69,11 +69,11 @@ defmodule Skillbook.Transcript do
   @new_fields %{"tool_calls" => [], "opaque" => nil, "call" => nil, "error" => false}
   # An estimated token is at least such a part of a counted one.
   @least 5
-  # The fields of the whole that earlier releases did not write, and that only a conversation has
-  # that was handed over.
-  # What a result says of a call that waits, and a report of one that was decided.
+  # The result of a call that waits names its approval, and so does the report of its decision.
   @waits ~r/it waits for the approval ([A-Za-z0-9._:-]{1,128}), until /
   @joined ~r/\AThe result of the call that waited for ([A-Za-z0-9._:-]{1,128}):\n/
+  # The fields of the whole that earlier releases did not write, and that only a conversation has
+  # that was handed over.
   @new %{"run" => nil, "seen" => nil, "leader" => nil, "waiting" => []}
   @kinds [:prompt, :context, :input, :preloaded, :reply, :report, :result, :news, :note, :summary]
 

@@ -53,9 +53,9 @@ defmodule Skillbook.Approval.SuspendedRun do
   end
 
   @doc """
-  What became of the calls that wait in a conversation: the approvals that still wait or run, and
-  the others by their references with their results. Of one that is unknown or another profile's,
-  as those are that were decided long ago, both are `nil`.
+  Returns the approvals of a conversation's calls that still wait or run, and the others by their
+  references with their results. Of one that is unknown or another profile's, as those are that
+  were decided long ago, both are `nil`.
   """
   @spec waiting(atom(), Transcript.t() | nil) ::
           {[Approval.t()], [{String.t(), Approval.t() | nil, Result.t() | nil}]}
