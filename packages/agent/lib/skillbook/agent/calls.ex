@@ -196,6 +196,15 @@ defmodule Skillbook.Agent.Calls do
   defp run_batch([step], view, state),
     do: [step |> run_step(view, options(state)) |> emit(step, state)]
 
+  # A call that does not run needs no process, which would copy the state of the run.
+  defp run_batch([%{error: _} | _] = batch, view, state) do
+    {refused, rest} = Enum.split_while(batch, &is_map_key(&1, :error))
+    results = for step <- refused, do: step |> run_step(view, []) |> emit(step, state)
+    results ++ run_batch(rest, view, state)
+  end
+
+  defp run_batch([], _view, _state), do: []
+
   defp run_batch(batch, view, state) do
     options = batch |> hd() |> shared(options(state), length(batch))
 
