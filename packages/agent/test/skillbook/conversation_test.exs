@@ -450,41 +450,50 @@ defmodule Skillbook.ConversationTest do
   end
 
   @tag :tmp_dir
-  test "a turn that another process has taken over is none of its own", context do
-    book =
-      book(
-        store: Path.join(context.tmp_dir, "book.db"),
-        watch: false,
-        durable: true,
-        profiles: [[id: "ann"]]
-      )
+  test "a turn that another process has taken over is none of its own, however it ends here",
+       %{tmp_dir: folder} do
+    for how <- [:answers, :crashes] do
+      book =
+        book(
+          store: Path.join(folder, "#{how}.db"),
+          watch: false,
+          durable: true,
+          profiles: [[id: "ann"]]
+        )
 
-    pid = start(book, [])
-    {:ok, turn} = Conversation.say(pid, "Remember tea")
-    answer("```cmd\nmemory.save --content tea\n```")
-    assert_receive {:asked, model, "[1] memory.save" <> _}
+      pid = start(book, [])
+      {:ok, turn} = Conversation.say(pid, "Remember tea")
+      answer("```cmd\nmemory.save --content tea\n```")
+      assert_receive {:asked, model, "[1] memory.save" <> _}
 
-    # As the node does that has the run after its lease has passed, and ends it.
-    sql = Book.sql(Book.fetch!(book))
-    query = "select transcript from skillbook_agent_runs where conversation = 'c-1'"
-    {:ok, %{rows: [[json]]}} = SQL.query(sql, query, [])
-    {:ok, transcript} = Transcript.open_from_json(json)
-    {messages, [_reply]} = Enum.split(transcript.messages, -1)
-    reply = %Transcript.Message{kind: :reply, content: "Elsewhere.", at: List.last(messages).at}
-    json = Transcript.to_json(%{transcript | messages: messages ++ [reply]})
+      # As the node does that has the run after its lease has passed, and ends it.
+      sql = Book.sql(Book.fetch!(book))
+      query = "select transcript from skillbook_agent_runs where conversation = 'c-1'"
+      {:ok, %{rows: [[json]]}} = SQL.query(sql, query, [])
+      {:ok, transcript} = Transcript.open_from_json(json)
+      {messages, [_reply]} = Enum.split(transcript.messages, -1)
+      at = List.last(messages).at
+      reply = %Transcript.Message{kind: :reply, content: "Elsewhere.", at: at}
+      json = Transcript.to_json(%{transcript | messages: messages ++ [reply]})
 
-    update =
-      "update skillbook_agent_runs set holder = 'another', status = 'done', transcript = $1"
+      update =
+        "update skillbook_agent_runs set holder = 'another', status = 'done', transcript = $1"
 
-    {:ok, %{num_rows: 1}} = SQL.query(sql, update, [json])
-    send(model, {:answer, "Late."})
-    receives({:ended, ^turn, {:error, %{error: %RunError{kind: :lost}}}})
+      {:ok, %{num_rows: 1}} = SQL.query(sql, update, [json])
+      if how == :answers, do: send(model, {:answer, "Late."}), else: Process.exit(model, :kill)
+      receives({:ended, ^turn, {:error, ended}})
 
-    Conversation.say(pid, "And now?")
-    answer("Well.")
-    receives({:ended, _turn, {:ok, %{text: "Well.", transcript: transcript}}})
-    texts = for m <- transcript.messages, m.kind != :prompt, do: m.content
-    assert texts == ["Remember tea", "Elsewhere.", "And now?", "Well."]
+      if how == :answers,
+        do: assert(%{error: %RunError{kind: :lost}} = ended),
+        else: assert(ended == :killed)
+
+      Conversation.say(pid, "And now?")
+      answer("Well.")
+      receives({:ended, _turn, {:ok, %{text: "Well.", transcript: transcript}}})
+      texts = for m <- transcript.messages, m.kind != :prompt, do: m.content
+      assert {how, texts} == {how, ["Remember tea", "Elsewhere.", "And now?", "Well."]}
+      :ok = stop_supervised({Conversation, "c-1"})
+    end
   end
 
   defp start_options(book, id),
