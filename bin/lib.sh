@@ -19,6 +19,7 @@ has() { command -v "$1" >/dev/null 2>&1; }
 # Runs at every exit, also after a signal.
 clean_up() {
   [ -z "${step_log:-}" ] || rm -f "$step_log"
+  [ -z "${lanes:-}" ] || rm -rf "$lanes"
   [ -z "${postgres_folder:-}" ] || {
     postgres_stop "$postgres_folder" immediate
     rm -rf "$postgres_folder"
@@ -550,13 +551,17 @@ mail_installed() {
   fi
 }
 
-# Starts Radicale, which stops when the calling script exits. Sets SKILLBOOK_CALDAV.
-start_test_radicale() {
+radicale_installed() {
   if ! { has radicale && has openssl; }; then
     has apt-get || cannot_start "Missing: Radicale and openssl;" \
       "install them with this system's package manager, then run this again."
     install_with_apt radicale openssl
   fi
+}
+
+# Starts Radicale, which stops when the calling script exits. Sets SKILLBOOK_CALDAV.
+start_test_radicale() {
+  radicale_installed
   radicale_folder=$(mktemp -d "${TMPDIR:-/tmp}/skillbook-radicale.XXXXXX")
   radicale_password=$(openssl rand -hex 12)
   step "Starting Radicale" radicale_start || exit 3

@@ -35,8 +35,8 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
       cargo builds the others.
     * `SKILLBOOK_CARGO_PROFILE` - `quick` builds without optimisation, in a third of the time, as
       `bin/skillbook` does at first. Such libraries are slower, and need larger stacks of the
-      virtual machine's schedulers: `+sss 1024 +sssdcpu 1024 +sssdio 1024`. Without the variable
-      they are built again.
+      virtual machine's schedulers: `+sss 1024 +sssdcpu 1024 +sssdio 1024`. `checks` optimises a
+      little, as `bin/test` does. Without the variable both are built again.
     * `CARGO_TARGET_DIR` - where cargo keeps its build, as for any cargo project.
 
   ## Libraries of a project
@@ -203,9 +203,9 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
 
   defp stale?(root, library, folder) do
     sources = sources(root, library.crate)
-    optimise? = profile() == "release" and File.exists?(quick_mark(folder, file(library)))
+    built = with {:error, _} <- File.read(quick_mark(folder, file(library))), do: {:ok, "release"}
 
-    optimise? or
+    (profile() != "quick" and built not in [{:ok, "release"}, {:ok, profile()}]) or
       Enum.any?([file(library) | library.programs], fn file ->
         case File.stat(Path.join(folder, file), time: :posix) do
           {:ok, %{mtime: built}} -> Enum.any?(sources, &newer?(&1, built))
@@ -272,9 +272,16 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
 
   defp profile do
     case System.get_env("SKILLBOOK_CARGO_PROFILE") do
-      unset when unset in [nil, ""] -> "release"
-      profile when profile in ["release", "quick"] -> profile
-      other -> Mix.raise("expected SKILLBOOK_CARGO_PROFILE to be release or quick, got: #{other}")
+      unset when unset in [nil, ""] ->
+        "release"
+
+      profile when profile in ["release", "checks", "quick"] ->
+        profile
+
+      other ->
+        Mix.raise(
+          "expected SKILLBOOK_CARGO_PROFILE to be release, checks or quick, got: #{other}"
+        )
     end
   end
 
@@ -310,7 +317,10 @@ defmodule Mix.Tasks.Compile.SkillbookNif do
     for {from, name} <- files do
       copy_file(from, Path.join(folder, name), origin)
       mark = quick_mark(folder, name)
-      if origin == "cargo" and profile() == "quick", do: File.touch!(mark), else: File.rm(mark)
+
+      if origin == "cargo" and profile() != "release",
+        do: File.write!(mark, profile()),
+        else: File.rm(mark)
     end
   end
 

@@ -142,7 +142,7 @@ defmodule Skillbook.Support.CompilerTest do
     assert native(project) == []
   end
 
-  test "what was built without optimisation is built again with it",
+  test "what was built with less optimisation is built again with more",
        %{tmp_dir: root, project: project} do
     System.put_env("SKILLBOOK_CARGO_PROFILE", "quick")
     assert run(project) == {:ok, []}
@@ -151,20 +151,30 @@ defmodule Skillbook.Support.CompilerTest do
     assert "libskillbook_a.so.quick" in native(project)
     assert run(project) == {:noop, []}
 
+    System.put_env("SKILLBOOK_CARGO_PROFILE", "checks")
+    assert run(project) == {:ok, []}
+    assert [call] = calls(root)
+    assert call =~ ": build --profile checks --locked "
+    assert run(project) == {:noop, []}
+    System.put_env("SKILLBOOK_CARGO_PROFILE", "quick")
+    assert run(project) == {:noop, []}
+
     System.put_env("SKILLBOOK_CARGO_PROFILE", "")
     assert run(project) == {:ok, []}
     assert [call] = calls(root)
     assert call =~ ": build --profile release --locked "
     assert native(project) == ["libskillbook_a.so", "libskillbook_b.so"]
-    assert run(project) == {:noop, []}
-    System.put_env("SKILLBOOK_CARGO_PROFILE", "quick")
-    assert run(project) == {:noop, []}
+
+    for profile <- ["", "checks", "quick"] do
+      System.put_env("SKILLBOOK_CARGO_PROFILE", profile)
+      assert run(project) == {:noop, []}
+    end
 
     System.put_env("SKILLBOOK_CARGO_PROFILE", "fast")
     touch(root, "native/skillbook_b/src/lib.rs")
 
     assert_raise Mix.Error,
-                 "expected SKILLBOOK_CARGO_PROFILE to be release or quick, got: fast",
+                 "expected SKILLBOOK_CARGO_PROFILE to be release, checks or quick, got: fast",
                  fn -> run(project) end
   end
 
