@@ -19,7 +19,6 @@ has() { command -v "$1" >/dev/null 2>&1; }
 # Runs at every exit, also after a signal.
 clean_up() {
   [ -z "${step_log:-}" ] || rm -f "$step_log"
-  [ -z "${lanes:-}" ] || rm -rf "$lanes"
   [ -z "${postgres_folder:-}" ] || {
     postgres_stop "$postgres_folder" immediate
     rm -rf "$postgres_folder"
