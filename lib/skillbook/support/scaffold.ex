@@ -8,14 +8,14 @@ defmodule Skillbook.Support.Scaffold do
   @typep file :: {Path.t(), String.t()}
 
   @typedoc """
-  A flag of a new page. `values` are those of a `one_of`, with commas; `example` is a value for
-  the page's example.
+  A flag as the fields of a form. `values` are those of a `one_of`, with commas; `min` and `max`
+  are those of a number; `example` is a value for the page's example.
   """
   @type flag :: %{
           required(:name) => String.t(),
           required(:type) => String.t(),
-          optional(:required) => boolean(),
-          optional(:default | :values | :description | :example) => String.t() | nil
+          optional(:required | :repeatable) => boolean(),
+          optional(:default | :values | :min | :max | :description | :example) => String.t() | nil
         }
 
   @topic [%{name: "topic", type: "text", required: true, description: "What it is about"}]
@@ -198,47 +198,83 @@ defmodule Skillbook.Support.Scaffold do
 
   @types ~w(text one_of integer number boolean date datetime email url)
   @names ~r/\A[a-z][a-z0-9]*([-_][a-z0-9]+)*\z/
+  @numbers ~r/\A-?\d{1,15}(\.\d{1,15})?\z/
 
   @doc "The types of a flag."
   @spec types() :: [String.t()]
   def types, do: @types
 
   @doc """
-  Checks the name and the values of a new page's flag.
+  Checks a flag's name, unless it has it already, and its values. The error has the field.
 
       iex> flag = %{name: "due-before", type: "date"}
       iex> Skillbook.Support.Scaffold.check_flag(flag)
       :ok
-      iex> {:error, text} = Skillbook.Support.Scaffold.check_flag(%{flag | type: "one_of"})
-      iex> text
-      "expected the values of --due-before, such as: open, closed"
+      iex> Skillbook.Support.Scaffold.check_flag(%{flag | type: "one_of"})
+      {:error, {:values, "expected the values of --due-before, such as: open, closed"}}
+      iex> Skillbook.Support.Scaffold.check_flag(%{flag | name: "dueBefore"}, "dueBefore")
+      :ok
   """
-  @spec check_flag(flag()) :: :ok | {:error, String.t()}
-  def check_flag(%{name: name} = flag) do
+  @spec check_flag(flag(), String.t() | nil) :: :ok | {:error, {atom(), String.t()}}
+  def check_flag(%{name: name} = flag, old_name \\ nil) do
     cond do
-      not (name =~ @names) ->
+      name != old_name and not (name =~ @names) ->
         {:error,
-         "expected a flag of lowercase letters, digits and hyphens, such as due-before, " <>
-           "got: #{name}"}
+         {:name,
+          "expected a flag of lowercase letters, digits and hyphens, such as due-before, " <>
+            "got: #{name}"}}
 
       flag.type == "one_of" and values(flag) == [] ->
-        {:error, "expected the values of --#{name}, such as: open, closed"}
+        {:error, {:values, "expected the values of --#{name}, such as: open, closed"}}
+
+      flag[:required] && given(flag, :default) ->
+        {:error, {:default, "expected no default for --#{name}, which every call needs"}}
 
       true ->
-        :ok
+        Enum.find_value([:default, :min, :max], :ok, &check_value(flag, &1, given(flag, &1)))
     end
   end
 
-  defp declared([]), do: "flags: {}"
-  defp declared(flags), do: Enum.join(["flags:" | Enum.map(flags, &("  " <> declare(&1)))], "\n")
+  defp check_value(_flag, _key, nil), do: nil
 
-  defp declare(flag) do
+  defp check_value(%{type: type} = flag, key, text) when type in ["integer", "number"] do
+    unless text =~ @numbers and (type == "number" or not (text =~ ".")) do
+      expected = if type == "integer", do: "a whole number", else: "a number"
+      {:error, {key, "expected #{expected} as the #{key} of --#{flag.name}, got: #{text}"}}
+    end
+  end
+
+  defp check_value(%{type: "boolean"} = flag, :default, text) when text not in ["true", "false"],
+    do:
+      {:error,
+       {:default, "expected true or false as the default of --#{flag.name}, got: #{text}"}}
+
+  defp check_value(_flag, _key, _text), do: nil
+
+  defp declared([]), do: "flags: {}"
+
+  defp declared(flags),
+    do: Enum.join(["flags:" | Enum.map(flags, &("  " <> flag_line(&1)))], "\n")
+
+  @doc """
+  The line of a flag below `flags:`. Fields that its type does not have are left out.
+
+      iex> Skillbook.Support.Scaffold.flag_line(%{name: "limit", type: "integer", min: "1"})
+      "limit: {type: integer, min: 1}"
+  """
+  @spec flag_line(flag()) :: String.t()
+  def flag_line(%{type: type} = flag) do
+    number? = type in ["integer", "number"]
+
     keys = [
-      type: flag.type,
-      values: if(flag.type == "one_of", do: "[#{Enum.map_join(values(flag), ", ", &yaml/1)}]"),
+      type: type,
+      values: if(type == "one_of", do: "[#{Enum.map_join(values(flag), ", ", &yaml/1)}]"),
+      min: if(number?, do: typed(type, given(flag, :min))),
+      max: if(number?, do: typed(type, given(flag, :max))),
       required: if(flag[:required], do: "true"),
-      default: with(text when text != nil <- given(flag, :default), do: typed(flag.type, text)),
-      description: with(text when text != nil <- given(flag, :description), do: yaml(text))
+      repeatable: if(flag[:repeatable], do: "true"),
+      default: typed(type, given(flag, :default)),
+      description: typed("text", given(flag, :description))
     ]
 
     given = for {key, value} <- keys, value, do: "#{key}: #{value}"
@@ -248,10 +284,11 @@ defmodule Skillbook.Support.Scaffold do
   defp given(flag, key), do: if(flag[key] not in [nil, ""], do: flag[key])
 
   # A number or a switch stands as itself; a wrong one is a text, and loading says so.
+  defp typed(_type, nil), do: nil
   defp typed("boolean", text) when text in ["true", "false"], do: text
 
   defp typed(type, text) when type in ["integer", "number"],
-    do: if(text =~ ~r/\A-?\d{1,15}(\.\d{1,15})?\z/, do: text, else: JSON.encode(text))
+    do: if(text =~ @numbers, do: text, else: JSON.encode(text))
 
   defp typed(_type, text), do: yaml(text)
 

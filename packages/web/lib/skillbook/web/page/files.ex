@@ -14,7 +14,7 @@ defmodule Skillbook.Web.Page.Files do
   alias Skillbook.Support.Diff
   alias Skillbook.Web.{Caller, Markdown, Request, Response}
   alias Skillbook.Web.Page.Entry, as: PageEntry
-  alias Skillbook.Web.Page.{Edit, Findings, Layout, NewFile, Parts, Rights}
+  alias Skillbook.Web.Page.{Edit, Findings, FlagFields, Layout, NewFile, Parts, Rights}
   alias Skillbook.{Book, Catalog, Document, Entry, Lint, Profile, View}
 
   # Bytes of a page.
@@ -74,13 +74,24 @@ defmodule Skillbook.Web.Page.Files do
     with_file(request, name, fn file ->
       with_form(request, fn fields ->
         new = Edit.line_ends(fields["content"], %{content: file.text})
-        fields = Map.put(fields, "content", new)
 
-        if fields["digest"] == digest(file.text),
-          do: checked(request, file, fields, &Document.replace/3, "saved"),
-          else: conflict(request, file, fields)
+        case with_flags(file, Map.put(fields, "content", new)) do
+          {:ok, fields} -> put(request, file, fields)
+          {:again, fields} -> page(request, file, fields, [])
+          {:error, errors} -> page(request, file, Map.put(fields, "content", new), errors: errors)
+        end
       end)
     end)
+  end
+
+  # Only commands have flags.
+  defp with_flags(%{entry: %{kind: :command}}, fields), do: FlagFields.apply(fields)
+  defp with_flags(_file, fields), do: {:ok, fields}
+
+  defp put(request, file, fields) do
+    if fields["digest"] == digest(file.text),
+      do: checked(request, file, fields, &Document.replace/3, "saved"),
+      else: conflict(request, file, fields)
   end
 
   defp with_file(request, name, fun) do
@@ -141,10 +152,10 @@ defmodule Skillbook.Web.Page.Files do
         page(request, file, fields, preview: preview(file, text, findings))
 
       {:error, error} when is_binary(error) ->
-        page(request, file, fields, error: error)
+        page(request, file, fields, errors: [{"content", error}])
 
       {:error, error} ->
-        page(request, file, fields, error: Exception.message(error))
+        page(request, file, fields, errors: [{"content", Exception.message(error)}])
     end
   end
 
@@ -291,8 +302,11 @@ defmodule Skillbook.Web.Page.Files do
           value,
           do: tag(:input, type: "hidden", name: name, value: value)
 
+    errors = shown[:errors] || []
+
     inputs = [
       tag(:p, [class: "help"], ["File ", tag(:code, [], file.path)]),
+      if(match?(%{kind: :command}, file.entry), do: FlagFields.section(fields, errors)),
       Parts.text_area("content", "Page", fields["content"],
         class: "code",
         rows: 24,
@@ -313,15 +327,22 @@ defmodule Skillbook.Web.Page.Files do
         tag(:a, [class: "button", href: Layout.path(request, segments)], "Cancel")
       ])
 
-    form = Parts.form(request, address, [hidden, inputs, buttons], data_edit: true)
-    error = shown[:error]
+    # Enter presses the first button of a form.
+    enter =
+      tag(
+        :button,
+        [name: "step", value: "preview", class: "hidden", tabindex: "-1", aria_hidden: "true"],
+        "Preview"
+      )
+
+    form = Parts.form(request, address, [enter, hidden, inputs, buttons], data_edit: true)
     {text, path} = back
 
     Layout.page(request, title, [shown[:note], preview, form],
       section: :skills,
       back: {text, Layout.path(request, path)},
-      errors: error && Parts.errors([{"content", error}]),
-      status: shown[:status] || if(error, do: 422, else: 200)
+      errors: Parts.errors(errors),
+      status: shown[:status] || if(errors == [], do: 200, else: 422)
     )
   end
 

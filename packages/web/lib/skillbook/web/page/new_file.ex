@@ -5,11 +5,12 @@ defmodule Skillbook.Web.Page.NewFile do
   # them. Nothing of it needs a script: "Add a flag" sends the form, and the answer has one more.
 
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
+  import Skillbook.Web.Page.FlagFields, only: [wrong: 2]
   import Skillbook.Web.Page.Parts
 
   alias Skillbook.Support.{Number, Scaffold}
-  alias Skillbook.Web.{Html, Request, Response}
-  alias Skillbook.Web.Page.Layout
+  alias Skillbook.Web.{Request, Response}
+  alias Skillbook.Web.Page.{FlagFields, Layout}
 
   @max_flags 20
   @max_name 100
@@ -22,13 +23,12 @@ defmodule Skillbook.Web.Page.NewFile do
     "skill" => "Instructions that a model reads when a request is about them."
   }
   @example %{"command" => "mail.send", "workflow" => "reports.weekly", "skill" => "tea-rules"}
-  @keys ~w(name type values default description required)a
 
   @doc "The first form, for the kind and name of a query or of a form that has an error."
   @spec page(Request.t(), Request.fields(), {String.t(), String.t()} | nil) :: Response.t()
   def page(request, fields, error \\ nil) do
     kind = kind_of(fields)
-    flags = if kind == "skill", do: [], else: flags(fields)
+    flags = if kind == "skill", do: [], else: FlagFields.read(fields, @max_flags)
     errors = List.wrap(error)
 
     form =
@@ -53,7 +53,9 @@ defmodule Skillbook.Web.Page.NewFile do
           maxlength: @max_text,
           help: "What is it for, and when is it used? Models choose by it."
         ),
-        for({flag, at} <- Enum.with_index(flags, 1), do: fieldset(flag, at, errors)),
+        for {flag, at} <- Enum.with_index(flags, 1) do
+          fieldset(flag, at, errors, fields["step"] == "add" and at == length(flags))
+        end,
         tag(:div, [class: "buttons"], [
           step("begin", "Write the page", "primary"),
           if(kind != "skill" and length(flags) < @max_flags,
@@ -92,43 +94,14 @@ defmodule Skillbook.Web.Page.NewFile do
     tag(:button, attributes ++ [formnovalidate: early?], text)
   end
 
-  defp wrong(errors, field),
-    do: with({^field, text} <- List.keyfind(errors, field, 0), do: sentence(text))
+  defp fieldset(flag, at, errors, added?) do
+    hidden = tag(:span, [class: "hidden"], " flag #{at}")
 
-  @spec fieldset(map(), pos_integer(), [{String.t(), String.t()}]) :: Html.safe()
-  defp fieldset(flag, at, errors) do
-    id = &"flag#{at}_#{&1}"
-    types = for type <- Scaffold.types(), do: {type, String.replace(type, "_", " ")}
-
-    tag(:fieldset, [class: "flag"], [
-      tag(:legend, [], ["Flag ", at]),
-      text_field(id.("name"), "Name", flag.name,
-        required: true,
-        error: wrong(errors, id.("name")),
-        maxlength: @max_name,
-        spellcheck: "false",
-        placeholder: "due-before"
-      ),
-      choice(id.("type"), "Type", flag.type, types),
-      text_field(id.("default"), "Default", flag.default, optional: true, maxlength: @max_text),
-      text_field(id.("values"), "Values, for one of", flag.values,
-        optional: true,
-        maxlength: @max_text,
-        placeholder: "open, closed"
-      ),
-      text_field(id.("description"), "Description", flag.description,
-        optional: true,
-        wide: true,
-        maxlength: @max_text
-      ),
-      checkbox(id.("required"), "Every call needs it", flag.required),
-      step(
-        "remove-#{at}",
-        ["Remove", tag(:span, [class: "hidden"], " flag #{at}")],
-        "quiet",
-        true
-      )
-    ])
+    FlagFields.fieldset(flag, at, errors,
+      legend: tag(:legend, [], ["Flag ", at]),
+      name: [required: true, autofocus: added?],
+      last: step("remove-#{at}", ["Remove", hidden], "quiet", true)
+    )
   end
 
   @doc """
@@ -139,10 +112,17 @@ defmodule Skillbook.Web.Page.NewFile do
           {:ok, {Path.t(), String.t()}} | {:again, Request.fields()} | {:error, error}
         when error: {String.t(), String.t()}
   def read(fields) do
+    flags = FlagFields.read(fields, @max_flags)
+
     case fields["step"] do
-      "add" -> {:again, put_flags(fields, flags(fields) ++ [flag(%{})])}
-      "remove-" <> at -> {:again, put_flags(fields, without(flags(fields), at))}
-      _begin -> file(fields)
+      "add" ->
+        {:again, FlagFields.write(fields, Enum.take(flags ++ [FlagFields.new()], @max_flags))}
+
+      "remove-" <> at ->
+        {:again, FlagFields.write(fields, without(flags, at))}
+
+      _begin ->
+        file(fields, flags)
     end
   end
 
@@ -152,9 +132,7 @@ defmodule Skillbook.Web.Page.NewFile do
     with {:ok, {path, _text}} <- made(fields, "A page", []), do: {:ok, path}
   end
 
-  defp file(fields) do
-    flags = flags(fields)
-
+  defp file(fields, flags) do
     with :ok <- checked(flags),
          {:ok, file} <- made(fields, String.trim(limited(fields["description"])), flags),
          do: {:ok, file}
@@ -180,8 +158,8 @@ defmodule Skillbook.Web.Page.NewFile do
     |> Enum.with_index(1)
     |> Enum.find_value(:ok, fn {flag, at} ->
       case Scaffold.check_flag(flag) do
-        {:error, text} ->
-          {:error, {"flag#{at}_name", text}}
+        {:error, {key, text}} ->
+          {:error, {"flag#{at}_#{key}", text}}
 
         :ok ->
           if flag.name in Enum.take(names, at - 1),
@@ -195,38 +173,10 @@ defmodule Skillbook.Web.Page.NewFile do
   defp kind_of(fields),
     do: if(List.keymember?(@kinds, fields["kind"], 0), do: fields["kind"], else: "command")
 
-  defp flags(fields) do
-    for at <- 1..@max_flags, is_binary(fields["flag#{at}_name"]) do
-      flag(Map.new(@keys, &{&1, fields["flag#{at}_#{&1}"]}))
-    end
-  end
-
-  defp flag(fields) do
-    %{
-      name: fields[:name] |> limited() |> String.trim(),
-      type: if(fields[:type] in Scaffold.types(), do: fields[:type], else: "text"),
-      values: limited(fields[:values]),
-      default: fields[:default] |> limited() |> String.trim(),
-      description: fields[:description] |> limited() |> String.trim(),
-      required: fields[:required] == "1"
-    }
-  end
-
   defp without(flags, at) do
     case Number.integer(at) do
       {at, ""} when at > 0 -> List.delete_at(flags, at - 1)
       _other -> flags
-    end
-  end
-
-  defp put_flags(fields, flags) do
-    kept = Map.reject(fields, fn {name, _value} -> String.starts_with?(name, "flag") end)
-
-    for {flag, at} <- flags |> Enum.take(@max_flags) |> Enum.with_index(1),
-        key <- @keys,
-        into: kept do
-      value = Map.fetch!(flag, key)
-      {"flag#{at}_#{key}", if(key == :required, do: if(value, do: "1"), else: value)}
     end
   end
 

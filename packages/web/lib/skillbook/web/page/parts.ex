@@ -159,8 +159,8 @@ defmodule Skillbook.Web.Page.Parts do
   @spec text_field(String.t(), String.t(), String.t() | nil, keyword()) :: Html.safe()
   def text_field(name, label, value, options \\ []) do
     field(name, label, options, fn attributes ->
-      more = Keyword.take(options, [:list, :maxlength, :autocomplete, :spellcheck, :placeholder])
-      tag(:input, [type: "text", value: value] ++ attributes ++ more)
+      more = ~w(list maxlength autocomplete autofocus spellcheck placeholder)a
+      tag(:input, [type: "text", value: value] ++ attributes ++ Keyword.take(options, more))
     end)
   end
 
