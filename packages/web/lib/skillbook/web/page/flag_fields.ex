@@ -103,8 +103,8 @@ defmodule Skillbook.Web.Page.FlagFields do
       choice("flag#{at}_type", "Type", flag.type, types),
       text.(:default, "Default", more),
       text.(:values, "Values, for one of", [placeholder: "open, closed"] ++ more),
-      text.(:min, "At least, for numbers", more),
-      text.(:max, "At most, for numbers", more),
+      text.(:min, "Min, for numbers", more),
+      text.(:max, "Max, for numbers", more),
       text.(:description, "Description", [wide: true] ++ more),
       checkbox("flag#{at}_required", "Every call needs it", flag.required),
       checkbox("flag#{at}_repeatable", "It takes several values", flag.repeatable),
@@ -127,7 +127,7 @@ defmodule Skillbook.Web.Page.FlagFields do
       tag(:h2, [id: "flags"], "Flags"),
       case Lines.read(content) do
         {:ok, items} -> flags(items, fields, errors)
-        {:error, reason} -> tag(:p, [class: "help"], ["No form: ", reason, ". ", below()])
+        {:error, reason} -> tag(:p, [class: "help"], ["No form: ", shown(reason), ". ", below()])
       end
     ])
   end
@@ -179,10 +179,13 @@ defmodule Skillbook.Web.Page.FlagFields do
   end
 
   defp left(name, reason) do
-    tag(:p, [class: "left"], [
-      tag(:code, [], "--" <> name),
-      tag(:span, [class: "help"], [": ", reason, ". ", below()])
-    ])
+    tag(:p, [class: "help"], [tag(:code, [], "--" <> name), ": ", shown(reason), ". ", below()])
+  end
+
+  # Keys are in backticks.
+  defp shown(reason) do
+    for {part, at} <- reason |> String.split("`") |> Enum.with_index(),
+        do: if(rem(at, 2) == 1, do: tag(:code, [], part), else: part)
   end
 
   defp add do
