@@ -240,6 +240,11 @@ defmodule Skillbook.Flags.LinesTest do
     test "a change that would reach other fields is refused" do
       added = [{nil, %{name: "to", type: "text"}}]
 
+      # Its repair depends on the line above.
+      broken = "flags:\n  a: email\n  \"b\": {\"c\":\"x\",\"re\"d\":true}\n"
+      reason = "expected flags that a form can change, but the change would reach other fields"
+      assert Lines.put(page(broken), [{"a: {type: email}", nil}]) == {:error, {nil, reason}}
+
       for {page, reason} <- [
             {"---\n{name: x.y}\n---\n", "the change would reach other fields"},
             {"---\nname: x.y\nlast: [a,\n b\n---\n", "its frontmatter cannot be read"},

@@ -248,7 +248,7 @@ defmodule Skillbook.Flags.Lines do
     }
 
     cond do
-      more != [] -> {:error, "it has #{Enum.map_join(more, ", ", &"`#{&1}`")}, " <> @no_field}
+      more != [] -> {:error, "it has #{keys(more)}, " <> @no_field}
       type not in Scaffold.types() -> {:error, "it has a type that the form lacks"}
       :error in Map.values(flag) -> {:error, @lost}
       not is_boolean(flag.required) or not is_boolean(flag.repeatable) -> {:error, @lost}
@@ -257,6 +257,8 @@ defmodule Skillbook.Flags.Lines do
   end
 
   defp flag(_name, _other), do: {:error, @lost}
+
+  defp keys(keys), do: keys |> Enum.take(5) |> Enum.map_join(", ", &"`#{&1}`")
 
   # A text that a field gives back.
   defp field(nil), do: ""

@@ -85,7 +85,7 @@ defmodule Skillbook.Web.Page.Files do
   end
 
   # Only commands have flags.
-  defp with_flags(%{entry: %{kind: :command}}, fields), do: FlagFields.apply(fields)
+  defp with_flags(%{entry: %{kind: :command}}, fields), do: FlagFields.put(fields)
   defp with_flags(_file, fields), do: {:ok, fields}
 
   defp put(request, file, fields) do

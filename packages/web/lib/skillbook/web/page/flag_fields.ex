@@ -58,12 +58,12 @@ defmodule Skillbook.Web.Page.FlagFields do
   Changes a text as the flags of its form say: the fields without flags, whose `content` is the
   new text; the fields with one flag more; or the errors.
   """
-  @spec apply(Request.fields()) ::
+  @spec put(Request.fields()) ::
           {:ok, Request.fields()} | {:again, Request.fields()} | {:error, errors()}
-  def apply(%{"step" => "add"} = fields),
+  def put(%{"step" => "add"} = fields),
     do: {:again, write(fields, Enum.take(read(fields) ++ [new()], @max_flags))}
 
-  def apply(%{"content" => content} = fields) do
+  def put(%{"content" => content} = fields) do
     changes =
       for flag <- read(fields),
           do: {if(flag.was != "", do: flag.was), if(not flag.remove, do: flag)}
@@ -125,17 +125,22 @@ defmodule Skillbook.Web.Page.FlagFields do
   def section(%{"content" => content} = fields, errors) do
     tag(:section, [aria_labelledby: "flags"], [
       tag(:h2, [id: "flags"], "Flags"),
-      case Lines.read(content) do
-        {:ok, items} -> flags(items, fields, errors)
-        {:error, reason} -> tag(:p, [class: "help"], ["No form: ", shown(reason), ". ", below()])
+      case {Lines.read(content), read(fields)} do
+        {{:ok, items}, typed} ->
+          flags(items, typed, fields, errors)
+
+        {{:error, _reason}, [_ | _] = typed} ->
+          flags([], typed, fields, errors)
+
+        {{:error, reason}, []} ->
+          tag(:p, [class: "help"], ["No form: ", shown(reason), ". ", below()])
       end
     ])
   end
 
   defp below, do: tag(:a, [href: "#field-content"], "Edit the text below")
 
-  defp flags(items, fields, errors) do
-    typed = read(fields)
+  defp flags(items, typed, fields, errors) do
     own = for {:flag, flag, line} <- items, do: Map.merge(flag, %{was: line, remove: false})
     forms = if typed == [], do: own, else: typed
     added = if fields["step"] == "add", do: length(forms)
@@ -166,16 +171,9 @@ defmodule Skillbook.Web.Page.FlagFields do
   defp was(flag), do: flag.was |> String.split(":", parts: 2) |> hd()
 
   defp about(flag) do
-    for text <- [
-          String.replace(flag.type, "_", " "),
-          flag.required && "required",
-          flag.repeatable && "several values"
-        ],
-        text,
-        reduce: "" do
-      "" -> text
-      texts -> texts <> ", " <> text
-    end
+    type = String.replace(flag.type, "_", " ")
+    texts = [type, flag.required && "required", flag.repeatable && "several values"]
+    texts |> Enum.filter(& &1) |> Enum.join(", ")
   end
 
   defp left(name, reason) do

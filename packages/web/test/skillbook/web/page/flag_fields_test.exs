@@ -165,6 +165,9 @@ defmodule Skillbook.Web.Page.FlagFieldsTest do
          "Expected a whole number as the min of --limit, got: one."},
         {%{"flag1_was" => "ticket: {type: text}", "flag1_name" => "x"}, "flag1_name",
          "Expected --ticket to be in the text as it was, got another text."},
+        # The text has none any more.
+        {%{"flag1_type" => "url", "content" => "---\nname: [\n---\n"}, nil,
+         "Expected flags that a form can change, but its frontmatter cannot be read."},
         # Changed in the text and in the fields.
         {%{
            "flag1_type" => "url",
@@ -177,10 +180,17 @@ defmodule Skillbook.Web.Page.FlagFieldsTest do
     } do
       changes = unquote(Macro.escape(changes))
       response = step(web, "preview", changes)
-      id = "field-#{unquote(field)}"
+      field = unquote(field)
       assert response.status == 422
-      assert texts(response.body, "p", %{"id" => id <> "-error"}) == [unquote(message)]
-      assert texts(response.body, "a", %{"href" => "#" <> id}) == [unquote(message)]
+
+      if field do
+        id = "field-" <> field
+        assert texts(response.body, "p", %{"id" => id <> "-error"}) == [unquote(message)]
+        assert texts(response.body, "a", %{"href" => "#" <> id}) == [unquote(message)]
+      else
+        assert unquote(message) in texts(response.body, "li", %{})
+      end
+
       # What was typed is still there, and visible.
       kept = Map.take(sent(response.body, "", %{}), Map.keys(changes))
 
