@@ -226,12 +226,28 @@ defmodule Skillbook.Web.Page.Chats do
     chat = %{chat | status: :running, error: nil, live: [], at: System.monotonic_time()}
     parent = self()
 
+    supervisor = Worker.supervisor(book.name)
+
     {:ok, pid} =
-      Task.Supervisor.start_child(Worker.supervisor(book.name), fn ->
+      Task.Supervisor.start_child(supervisor, fn ->
         receive do
           {^parent, :begin, chat} ->
             if reader, do: Worker.exit_with(reader)
             answer(caller, book, chat, ask, reader)
+        end
+      end)
+
+    # A process that crashes or is killed cannot say so.
+    {:ok, _watcher} =
+      Task.Supervisor.start_child(supervisor, fn ->
+        monitor = Process.monitor(pid)
+
+        receive do
+          {:DOWN, ^monitor, _process, _pid, reason} when reason != :normal ->
+            changed(book.name, chat)
+
+          {:DOWN, ^monitor, _process, _pid, :normal} ->
+            :ok
         end
       end)
 
@@ -359,8 +375,11 @@ defmodule Skillbook.Web.Page.Chats do
 
   defp put(book, chat) do
     :ok = Cache.put(book, PageChats, chat.id, chat)
-    Watcher.publish(book, {:skillbook_chat, book, chat.id}, {:chats, chat.owner})
+    changed(book, chat)
   end
+
+  defp changed(book, chat),
+    do: Watcher.publish(book, {:skillbook_chat, book, chat.id}, {:chats, chat.owner})
 
   defp drop_oldest(book, id) do
     chats = for chat <- all(book), chat.id != id, do: checked(book, chat)

@@ -4,6 +4,7 @@ defmodule Skillbook.Web.Page.ChatTest do
 
   import Skillbook.Eventually
 
+  alias Skillbook.Catalog.Watcher
   alias Skillbook.{Model, ModelError}
   alias Skillbook.Test.Requests
   alias Skillbook.Web.Caller
@@ -155,6 +156,19 @@ defmodule Skillbook.Web.Page.ChatTest do
     assert Chats.stop(caller, awaited) == :ok
     assert %{"status" => "done"} = json(web, path, "ann")
     assert get(web, path, "ann") =~ "Went."
+  end
+
+  test "open pages hear of an answer whose process has gone", %{web: web, book: book} do
+    {:ok, caller} = Caller.new(book, "ann", via: :application)
+    :ok = Watcher.subscribe(book, Chats.group(caller))
+    path = web |> post("/chat", %{"text" => "Wait"}, "ann") |> Requests.header("location")
+    id = Path.basename(path)
+    assert_receive {:skillbook_chat, ^book, ^id}
+    assert_receive {:waits, _model}
+    {:ok, %{status: :running, pid: pid}} = Chats.fetch(caller, id)
+    Process.exit(pid, :kill)
+    assert_receive {:skillbook_chat, ^book, ^id}
+    assert json(web, path, "ann")["status"] == "crashed"
   end
 
   test "says what was wrong", %{web: web} do
