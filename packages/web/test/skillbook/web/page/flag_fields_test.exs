@@ -135,6 +135,14 @@ defmodule Skillbook.Web.Page.FlagFieldsTest do
     assert again.body =~ "Text: no changes."
   end
 
+  defp assert_error(html, nil, message), do: assert(message in texts(html, "li", %{}))
+
+  defp assert_error(html, field, message) do
+    id = "field-" <> field
+    assert texts(html, "p", %{"id" => id <> "-error"}) == [message]
+    assert texts(html, "a", %{"href" => "#" <> id}) == [message]
+  end
+
   defp autofocus(html) do
     for {_name, %{"autofocus" => _} = attributes, _} <- HtmlChecker.elements(html),
         do: attributes
@@ -180,16 +188,8 @@ defmodule Skillbook.Web.Page.FlagFieldsTest do
     } do
       changes = unquote(Macro.escape(changes))
       response = step(web, "preview", changes)
-      field = unquote(field)
       assert response.status == 422
-
-      if field do
-        id = "field-" <> field
-        assert texts(response.body, "p", %{"id" => id <> "-error"}) == [unquote(message)]
-        assert texts(response.body, "a", %{"href" => "#" <> id}) == [unquote(message)]
-      else
-        assert unquote(message) in texts(response.body, "li", %{})
-      end
+      assert_error(response.body, unquote(field), unquote(message))
 
       # What was typed is still there, and visible.
       kept = Map.take(sent(response.body, "", %{}), Map.keys(changes))
