@@ -252,7 +252,10 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
     File.mkdir_p!(folder)
     File.write!(Path.join(folder, "plan.txt"), "Plan")
     # Sent in a session.
-    File.write!(Path.join(folder, "large.bin"), String.duplicate("x", 4 * 1024 * 1024 + 1))
+    if line =~ "large.bin",
+      do: File.write!(Path.join(folder, "large.bin"), String.duplicate("x", 4 * 1024 * 1024 + 1))
+
+    vaults = if line =~ "vault:", do: [[path: folder, name: "work", files: true]], else: []
 
     {:ok, pid} =
       Skillbook.start_link(
@@ -260,7 +263,7 @@ defmodule Skillbook.Connections.MicrosoftTableTest do
         watch: false,
         builtins: [:microsoft],
         store: ":memory:",
-        vaults: [[path: folder, name: "work", files: true]],
+        vaults: vaults,
         profiles: [[id: "ann", approved: ["*"]]],
         connections: [
           key: &SignIns.key/0,

@@ -222,6 +222,7 @@ defmodule Skillbook.Connections.TableTest do
     folder = Path.join(System.tmp_dir!(), "skillbook_#{book}_#{System.pid()}")
     File.mkdir_p!(folder)
     File.write!(Path.join(folder, "plan.txt"), "Beans")
+    vaults = if line =~ "vault:", do: [[path: folder, name: "work", files: true]], else: []
 
     {:ok, pid} =
       Skillbook.start_link(
@@ -229,7 +230,7 @@ defmodule Skillbook.Connections.TableTest do
         builtins: [:google],
         store: ":memory:",
         watch: false,
-        vaults: [[path: folder, name: "work", files: true]],
+        vaults: vaults,
         profiles: [[id: "ann", approved: ["*"]]],
         connections: [google: Services.google(world)]
       )
