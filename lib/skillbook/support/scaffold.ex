@@ -9,13 +9,15 @@ defmodule Skillbook.Support.Scaffold do
 
   @typedoc """
   A flag as the fields of a form. `values` are those of a `one_of`, with commas; `min` and `max`
-  are those of a number; `example` is a value for the page's example.
+  are those of a number; `example` is a value for the page's example. A form may have more.
   """
   @type flag :: %{
           required(:name) => String.t(),
           required(:type) => String.t(),
           optional(:required | :repeatable) => boolean(),
-          optional(:default | :values | :min | :max | :description | :example) => String.t() | nil
+          optional(:default | :values | :min | :max | :description | :example) =>
+            String.t() | nil,
+          optional(atom()) => term()
         }
 
   @topic [%{name: "topic", type: "text", required: true, description: "What it is about"}]
