@@ -212,9 +212,12 @@ defmodule Skillbook.ConversationTest do
     assert answer("One is saved.") =~ ~r/#{tea}.*#{milk}/s
   end
 
-  # As of decisions on another node.
-  defp hears_nothing_of(pid, book, ref),
-    do: :ok = :pg.leave(Skillbook.Subscribers, {book, {:approval, ref}}, pid)
+  # As of decisions on another node. It listens only after it has told that its turn has ended.
+  defp hears_nothing_of(pid, book, ref) do
+    group = {book, {:approval, ref}}
+    leave = fn -> :pg.leave(Skillbook.Subscribers, group, pid) == :ok end
+    assert Eventually.eventually(leave)
+  end
 
   defp results(messages, ref) do
     for %{kind: :report, content: "The result of the call that waited for " <> text} <- messages,
