@@ -243,11 +243,8 @@ defmodule Skillbook.Web.Page.Chats do
         monitor = Process.monitor(pid)
 
         receive do
-          {:DOWN, ^monitor, _process, _pid, reason} when reason != :normal ->
-            changed(book.name, chat)
-
-          {:DOWN, ^monitor, _process, _pid, :normal} ->
-            :ok
+          {:DOWN, ^monitor, _process, _pid, reason} ->
+            if reason != :normal, do: changed(book.name, chat)
         end
       end)
 

@@ -211,7 +211,7 @@ defmodule Skillbook.Web.Page.FilesTest do
       "flag3_default" => "2"
     }
 
-    # What was typed is kept, with one flag more or less.
+    # The typed values are kept, with one flag more or less.
     fields = Map.merge(sent(html, "add", to), %{"name" => "mail.send"})
     assert %{status: 200, body: html} = send.(fields)
     assert %{"flag1_type" => "email", "flag1_required" => "1"} = fields = sent(html, "", more)

@@ -1,7 +1,6 @@
 defmodule Skillbook.Web.Page.FlagFieldsTest do
   # The flags of a command in a file as a form beside its text: with the preview, the checks, the
-  # conflicts and the rights of the text. What becomes of the lines is tested with
-  # `Skillbook.Flags.Lines`.
+  # conflicts and the rights of the text. `Skillbook.Flags.LinesTest` tests the changed lines.
   use Skillbook.PageCase, async: true
 
   alias Skillbook.Test.{HtmlChecker, Requests}
@@ -110,7 +109,7 @@ defmodule Skillbook.Web.Page.FlagFieldsTest do
   test "flags are added and removed, and the text changes with them", %{web: web, path: path} do
     one = step(web, "add", %{"flag1_default" => "me"})
     assert one.status == 200
-    # What was typed is kept, and nothing is checked yet.
+    # The typed values are kept, and nothing is checked yet.
     assert %{"flag1_default" => "me", "flag3_name" => ""} = sent(one.body, "", %{})
     assert [%{"id" => "field-flag3_name"}] = autofocus(one.body)
 
@@ -191,7 +190,7 @@ defmodule Skillbook.Web.Page.FlagFieldsTest do
       assert response.status == 422
       assert_error(response.body, unquote(field), unquote(message))
 
-      # What was typed is still there, and visible.
+      # The typed values are still there, and visible.
       kept = Map.take(sent(response.body, "", %{}), Map.keys(changes))
 
       assert Map.new(kept, fn {key, text} -> {key, String.replace(text, "\r\n", "\n")} end) ==
