@@ -20,6 +20,8 @@ defmodule Skillbook.HandlerError do
         book's `:drain`
       * `:unknown_end` - the call had begun in a durable run that was interrupted; it did not run
         again
+      * `:unrecorded` - a call of a durable run, or one that waits for an approval, could not be
+        stored, which comes first; it did not run
     * `:name` - the skill's name
     * `:handler` - the handler as written in the skill's frontmatter
     * `:timeout` - the time limit in milliseconds, for `:timeout`
@@ -47,7 +49,8 @@ defmodule Skillbook.HandlerError do
             | :in_transaction
             | :stopped
             | :interrupted
-            | :unknown_end,
+            | :unknown_end
+            | :unrecorded,
           name: String.t(),
           handler: String.t() | nil,
           timeout: pos_integer() | nil,
@@ -73,6 +76,11 @@ defmodule Skillbook.HandlerError do
   def message(%{kind: :unknown_end} = error) do
     "`#{error.name}` had begun when the run was interrupted, and whether it was done is " <>
       "unknown. It was not run again: check before you call it again, or tell the user."
+  end
+
+  def message(%{kind: :unrecorded} = error) do
+    "`#{error.name}` was not run: it could not be noted in the database before. Try again, or " <>
+      "tell the user."
   end
 
   def message(%{kind: :crash} = error),

@@ -105,6 +105,12 @@ defmodule Skillbook.Run.DatabaseTest do
       error = %HandlerError{kind: :database, name: "tasks.get", reason: reason}
       assert Exception.message(error) == text
     end
+
+    error = %HandlerError{kind: :unrecorded, name: "mail.send"}
+
+    assert Exception.message(error) ==
+             "`mail.send` was not run: it could not be noted in the database before. Try " <>
+               "again, or tell the user."
   end
 
   test "a deleted database file fails writes at once and is logged", context do

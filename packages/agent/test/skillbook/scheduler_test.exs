@@ -181,16 +181,22 @@ defmodule Skillbook.SchedulerTest do
         write(folder, pages)
         book = scheduled(folder, clock())
         assert map_size(Scheduler.registered(book)) == count
-        server = Process.whereis(Module.concat(book, "Scheduler"))
-        {:reductions, before} = Process.info(server, :reductions)
-        fields = %{title: "Milk", description: "About milk", content: "text"}
-        {:ok, _} = Skillbook.Store.create(Skillbook.view(book), fields)
-        Scheduler.await(book)
-        {:reductions, now} = Process.info(server, :reductions)
-        now - before
+        # The least of three: the reports of the folder's own changes may come meanwhile.
+        Enum.min(for number <- 1..3, do: reductions_of_write(book, number))
       end
 
       assert work.(500) < 2 * work.(10)
+    end
+
+    defp reductions_of_write(book, number) do
+      server = Process.whereis(Module.concat(book, "Scheduler"))
+      Scheduler.await(book)
+      {:reductions, before} = Process.info(server, :reductions)
+      fields = %{title: "Milk #{number}", description: "About milk", content: "text"}
+      {:ok, _} = Skillbook.Store.create(Skillbook.view(book), fields)
+      Scheduler.await(book)
+      {:reductions, now} = Process.info(server, :reductions)
+      now - before
     end
   end
 

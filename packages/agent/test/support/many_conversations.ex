@@ -39,8 +39,9 @@ defmodule Skillbook.ManyConversations do
   @supervisor Module.concat(__MODULE__, Supervisor)
   @registry Module.concat(__MODULE__, Registry)
 
-  # Results, and what the model reads of a command whose end is unknown, or which waits.
-  @told "(Ran|whether it was done is unknown|waits for the approval)"
+  # Results, and the texts for the model of commands whose end is unknown, which wait, or which did
+  # not run, since the book or its database was just restarting.
+  @told "(Ran|whether it was done is unknown|waits for the approval|was not run: [^.,:]{1,60})"
 
   # A profile keeps 1,000 approvals.
   @profiles 20

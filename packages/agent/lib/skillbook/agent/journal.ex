@@ -260,7 +260,7 @@ defmodule Skillbook.Agent.Journal do
            Runs.once(journal.book, &Table.begin(&1, ref, journal.holder, place, name)) do
       if error == :lost,
         do: {:error, %RunError{kind: :lost, ref: ref}},
-        else: {:error, %HandlerError{kind: :database, name: name, reason: error}}
+        else: {:error, %HandlerError{kind: :unrecorded, name: name, reason: error}}
     else
       _began -> :ok
     end

@@ -106,7 +106,7 @@ defmodule Skillbook.Approval.Pending do
         {:error, %PolicyError{kind: :unstorable, name: call.skill, text: text}}
 
       {:error, %SQL.Error{} = error} ->
-        {:error, %HandlerError{kind: :database, name: call.skill, reason: error}}
+        {:error, %HandlerError{kind: :unrecorded, name: call.skill, reason: error}}
     end
   end
 

@@ -157,7 +157,8 @@ defmodule Skillbook.Oban.Worker do
     do: snooze(job, seconds || @snooze, content)
 
   defp failed(%BusyError{}, content, job), do: snooze(job, @snooze, content)
-  defp failed(%HandlerError{kind: :stopped}, content, job), do: snooze(job, @snooze, content)
+  defp failed(%HandlerError{kind: kind}, content, job) when kind in [:stopped, :unrecorded],
+    do: snooze(job, @snooze, content)
 
   defp failed(%HandlerError{kind: kind}, content, _job)
        when kind in [:missing, :bad_return, :in_transaction],

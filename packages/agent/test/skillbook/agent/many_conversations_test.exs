@@ -128,6 +128,11 @@ defmodule Skillbook.Agent.ManyConversationsTest do
     end
   end
 
+  defp kind({"Ran", _name}), do: :ran
+  defp kind({"waits" <> _, _name}), do: :waits
+  defp kind({"was not run" <> _, _name}), do: :not
+  defp kind({_unknown, _name}), do: :unknown
+
   defp decided?("done", times), do: times == 1
   defp decided?("failed", times), do: times == 1
   defp decided?("denied", times), do: times == nil
@@ -173,21 +178,28 @@ defmodule Skillbook.Agent.ManyConversationsTest do
     assert Map.filter(ran, fn {_name, times} -> times > 1 end) == %{}
     assert Map.keys(ran) -- (expected ++ asked) == []
 
-    # The model has each result, or was told that a command had begun whose end is unknown.
-    told = for record <- records, [name, told] <- record["found"], do: {name, told}
-    {results, others} = Enum.split_with(told, &match?({_name, "Ran"}, &1))
-    {waited, unknown} = Enum.split_with(others, &match?({_name, "waits" <> _}, &1))
-    unknown = for {name, _unknown} <- unknown, do: name
+    # The model has each result, or was told that a command did not run, or that it had begun and
+    # its end is unknown.
+    told = for record <- records, [name, told] <- record["found"], do: {told, name}
+    reasons = for {"was not run" <> reason, _name} <- told, do: reason
+    told = Enum.group_by(told, &kind/1, &elem(&1, 1))
+
+    [results, waited, unknown, refused] =
+      for kind <- ~w(ran waits unknown not)a, do: told[kind] || []
+
     crashed = for name <- expected, ManyConversations.fate(name) == :crash, do: name
-    assert (expected -- Map.keys(ran)) -- unknown == []
-    assert expected -- (Enum.map(results, &elem(&1, 0)) ++ unknown ++ crashed) == []
+    assert (expected -- Map.keys(ran)) -- (unknown ++ refused) == []
+    assert expected -- (results ++ unknown ++ refused ++ crashed) == []
+    # It may have run after an answer that was lost with its process.
+    told_only = refused -- (results ++ waited ++ unknown ++ crashed)
+    assert Map.take(ran, told_only) == %{}
 
     # Each call that waited has one approval. It has run if somebody approved it, and its node
     # lived; otherwise it may have.
     names = for {_ref, name, _status} <- approvals, do: name
     assert names -- Enum.uniq(names) == []
-    assert asked -- (names ++ unknown) == []
-    assert asked -- (Enum.map(waited, &elem(&1, 0)) ++ unknown) == []
+    assert asked -- (names ++ unknown ++ refused) == []
+    assert asked -- (waited ++ unknown ++ refused) == []
 
     undecided = for {_ref, name, status} <- approvals, not decided?(status, ran[name]), do: name
     assert undecided == []
@@ -206,7 +218,8 @@ defmodule Skillbook.Agent.ManyConversationsTest do
       IO.puts("""
       #{count} conversations of #{turns} turns in #{seconds} s, #{tries - all} turns tried again
       #{sum.("played")} requests; #{length(expected)} commands that write, #{length(unknown)} \
-      of which the end was unknown
+      of which the end was unknown, #{length(refused)} that did not run
+      #{inspect(Enum.frequencies(reasons))}
       #{length(approvals)} approvals: \
       #{inspect(Enum.frequencies_by(approvals, &elem(&1, 2)))}
       #{Float.round(100 * sum.("same") / sum.("bytes"), 2)} % of each prompt was the same in the \

@@ -182,6 +182,24 @@ defmodule Skillbook.Agent.RunsTest do
     assert %{status: :done, continued: 1} = named(book, name)
   end
 
+  test "a call whose beginning cannot be stored does not run, and the model is told", context do
+    {book, _points} = interrupted(context)
+
+    SQL.query!(Book.sql(Book.fetch!(book)), """
+    create trigger full before insert on skillbook_agent_calls when new.status is null
+    begin select raise(abort, 'database or disk is full'); end
+    """)
+
+    assert run(book, "u", nil) == :normal
+    assert %{status: :done} = named(book, "u")
+    # Those that may run twice are not stored before they do.
+    assert Map.keys(DurableRows.ran(book, "u")) == ~w(b d e f)
+
+    assert last_asked("u") =~
+             "[1] x.add --name ua\nerror\n  `x.add` was not run: it could not be noted in the " <>
+               "database before. Try again, or tell the user."
+  end
+
   test "a call that waited before it was interrupted waits once", context do
     model =
       Skillbook.Model.Function.new(fn messages, _options ->
