@@ -130,7 +130,8 @@ defmodule Skillbook.Agent.ManyConversationsTest do
 
   defp kind({"Ran", _name}), do: :ran
   defp kind({"waits" <> _, _name}), do: :waits
-  defp kind({"was not run" <> _, _name}), do: :not
+  defp kind({"was not run" <> _, _name}), do: :refused
+  defp kind({"may have" <> _, _name}), do: :crashed
   defp kind({_unknown, _name}), do: :unknown
 
   defp decided?("done", times), do: times == 1
@@ -178,18 +179,18 @@ defmodule Skillbook.Agent.ManyConversationsTest do
     assert Map.filter(ran, fn {_name, times} -> times > 1 end) == %{}
     assert Map.keys(ran) -- (expected ++ asked) == []
 
-    # The model has each result, or was told that a command did not run, or that it had begun and
-    # its end is unknown.
+    # The model has each result, or was told that a command did not run, that its handler crashed,
+    # or that it had begun and its end is unknown.
     told = for record <- records, [name, told] <- record["found"], do: {told, name}
     reasons = for {"was not run" <> reason, _name} <- told, do: reason
     told = Enum.group_by(told, &kind/1, &elem(&1, 1))
 
-    [results, waited, unknown, refused] =
-      for kind <- ~w(ran waits unknown not)a, do: told[kind] || []
+    [results, waited, unknown, refused, crashed] =
+      for kind <- ~w(ran waits unknown refused crashed)a, do: told[kind] || []
 
-    crashed = for name <- expected, ManyConversations.fate(name) == :crash, do: name
-    assert (expected -- Map.keys(ran)) -- (unknown ++ refused) == []
-    assert expected -- (results ++ unknown ++ refused ++ crashed) == []
+    failed = unknown ++ refused ++ crashed
+    assert (expected -- Map.keys(ran)) -- failed == []
+    assert expected -- (results ++ failed) == []
     # It may have run after an answer that was lost with its process.
     told_only = refused -- (results ++ waited ++ unknown ++ crashed)
     assert Map.take(ran, told_only) == %{}
@@ -218,7 +219,8 @@ defmodule Skillbook.Agent.ManyConversationsTest do
       IO.puts("""
       #{count} conversations of #{turns} turns in #{seconds} s, #{tries - all} turns tried again
       #{sum.("played")} requests; #{length(expected)} commands that write, #{length(unknown)} \
-      of which the end was unknown, #{length(refused)} that did not run
+      of which the end was unknown, #{length(refused)} that did not run, #{length(crashed)} \
+      that crashed
       #{inspect(Enum.frequencies(reasons))}
       #{length(approvals)} approvals: \
       #{inspect(Enum.frequencies_by(approvals, &elem(&1, 2)))}
