@@ -135,7 +135,7 @@ defmodule Skillbook.Web.Page.Agents do
         end
       )
 
-    [Parts.live("agents", "agents", table), Parts.older(request, "agents", last)]
+    [Parts.live("agents", "agents", table), Parts.further(request, "agents", last)]
   end
 
   defp title(%{title: ""}), do: "(no input)"

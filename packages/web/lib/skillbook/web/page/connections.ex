@@ -7,7 +7,7 @@ defmodule Skillbook.Web.Page.Connections do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.{Book, Connections, Part}
+  alias Skillbook.{Book, ConnectionError, Connections, Part}
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Layout, Parts, Rights, SignIn}
 
@@ -23,8 +23,8 @@ defmodule Skillbook.Web.Page.Connections do
   @doc "Ends a connection."
   def disconnect(request, %{account: account, web: web}) do
     with {:ok, fields} <- Request.form(request),
-         {:ok, connections} <- list(request),
          profile = fields["profile"] || "",
+         {:ok, connections} <- list(request, profile: profile),
          %{} = found <- find(connections, account, profile),
          true <- ends?(request, found) do
       case Connections.disconnect(book(request), found.account, profile: profile) do
@@ -61,11 +61,29 @@ defmodule Skillbook.Web.Page.Connections do
     )
   end
 
-  defp list(%{caller: %{operator?: true, profile: profile}} = request),
-    do: Connections.list(book(request), tenant: profile.tenant)
+  # Those that the caller may see.
+  defp list(%{caller: %{operator?: true, profile: profile}} = request, options),
+    do: Connections.list(book(request), [tenant: profile.tenant] ++ options)
 
-  defp list(request),
-    do: Connections.list(book(request), profile: Caller.view(request).profile.id)
+  defp list(request, options) do
+    own = [profile: Caller.view(request).profile.id]
+    Connections.list(book(request), Keyword.merge(options, own))
+  end
+
+  # Those after an account that is not there any more begin with the first.
+  defp page(request) do
+    last = field(request, "after", 600)
+    place = if last != "", do: [after: last], else: []
+    size = [limit: @page_size + 1]
+
+    with {:error, %ConnectionError{kind: :account}} <- list(request, size ++ place),
+         do: list(request, size)
+  end
+
+  defp next(shown) do
+    last = List.last(shown)
+    String.trim("#{last.account} #{last.profile}")
+  end
 
   @doc """
   The page of the connections; with `:problem` and `:help`, the texts of a failure and of the way
@@ -73,15 +91,14 @@ defmodule Skillbook.Web.Page.Connections do
   """
   @spec show(Request.t(), Skillbook.Web.t(), keyword()) :: Response.t()
   def show(request, web, failure \\ []) do
-    with {:ok, connections} <- list(request),
+    with {:ok, connections} <- page(request),
          {:ok, accounts} <- Connections.sign_ins(book(request), Caller.view(request).profile) do
-      {page, pages, shown} = page_of(request, connections, @page_size)
+      {shown, more} = Enum.split(connections, @page_size)
 
       data = %{
         profile: Caller.view(request).profile.id,
         accounts: Enum.map(accounts, &account(request, web, &1)),
-        page: page,
-        pages: pages,
+        next: if(more != [], do: next(shown)),
         connections: Part.json(:connections, shown),
         error: failure[:problem]
       }
@@ -146,7 +163,7 @@ defmodule Skillbook.Web.Page.Connections do
             Enum.map(data.connections, &row(request, &1))
           )
       ),
-      Parts.pages(request, ["connections"], %{}, data.page, data.pages),
+      Parts.further(request, "connections", data.next, "Next"),
       if data.accounts != [] do
         tag(:p, [class: "help"], [
           "On the command line, ",

@@ -68,7 +68,7 @@ defmodule Skillbook.Web.Page.Conversations do
     do: Parts.empty(request, "No agent has run yet.", {"Start a conversation", ["chat"]})
 
   defp list(request, %{conversations: conversations, next: next}) do
-    [table(request, conversations), Parts.older(request, "conversations", next)]
+    [table(request, conversations), Parts.further(request, "conversations", next)]
   end
 
   defp table(request, conversations) do

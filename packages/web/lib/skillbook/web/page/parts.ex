@@ -293,13 +293,15 @@ defmodule Skillbook.Web.Page.Parts do
     ])
   end
 
-  @doc "The link to the next page of a list with the newest first, after the last one shown."
-  @spec older(Request.t(), String.t() | [String.t()], String.t() | pos_integer() | nil) ::
+  @doc "The link to the next page of a list, after the last one shown."
+  @spec further(Request.t(), String.t() | [String.t()], String.t() | pos_integer() | nil, text) ::
           Html.content()
-  def older(_request, _list, nil), do: nil
+        when text: String.t()
+  def further(request, list, last, text \\ "Older")
+  def further(_request, _list, nil, _text), do: nil
 
-  def older(request, list, last),
-    do: tag(:p, [], tag(:a, [href: Layout.path(request, List.wrap(list), after: last)], "Older"))
+  def further(request, list, last, text),
+    do: tag(:p, [], tag(:a, [href: Layout.path(request, List.wrap(list), after: last)], text))
 
   @doc ~S"""
   A number with its noun.

@@ -31,7 +31,7 @@ defmodule Skillbook.Web.Page.Versions do
               ),
               list(request, name, shown)
             ]),
-            older(request, ["skills", name, "versions"], next)
+            further(request, ["skills", name, "versions"], next)
           ],
           section: :skills,
           back:

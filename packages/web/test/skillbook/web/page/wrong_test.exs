@@ -304,6 +304,37 @@ defmodule Skillbook.Web.Page.WrongTest do
       for text <- ["bob", "s3cret", "t0ken"], do: refute(body =~ text)
     end
 
+    test "come in pages", %{web: web, book: book} do
+      sql = Skillbook.Book.sql(Skillbook.Book.fetch!(book))
+
+      insert = """
+      with recursive n(n) as (select 100 union all select n + 1 from n where n < 219)
+      insert into skillbook_connections (profile, account, status, scopes, key_id, secret,
+        expires_at, version, revision, connected_at, renewed_at)
+      select 'p' || n, 'google', 'revoked', '', 'k', 'x', 0, 1, 1, $1, $1 from n
+      """
+
+      Skillbook.SQL.query!(sql, insert, [~U[2026-03-01 08:00:00Z]])
+
+      page = fn after_ -> json(web, "/connections?after=#{after_}", @operator) end
+      profiles = fn page -> for one <- page["connections"], do: one["profile"] end
+      first = page.("")
+      assert first["next"] == "google p197"
+      assert get(web, "/connections", @operator) =~ ~s(href="/connections?after=google+p197")
+      second = page.("google+p197")
+      assert second["next"] == nil
+      refute get(web, "/connections?after=google+p197", @operator) =~ "Next</a>"
+
+      assert profiles.(first) ++ profiles.(second) ==
+               ["ann", "bob"] ++ for(n <- 100..219, do: "p#{n}") ++ [nil]
+
+      # Those of others are not reached by a place among them.
+      assert json(web, "/connections?after=google+a", "ann")["connections"] ==
+               json(web, "/connections", "ann")["connections"]
+
+      assert page.("nothing+ann") == first
+    end
+
     test "end for their own profile, or by an operator", %{web: web, book: book} do
       disconnect = fn account, profile, as ->
         form = %{"profile" => profile}
