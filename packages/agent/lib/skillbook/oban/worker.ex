@@ -157,6 +157,7 @@ defmodule Skillbook.Oban.Worker do
     do: snooze(job, seconds || @snooze, content)
 
   defp failed(%BusyError{}, content, job), do: snooze(job, @snooze, content)
+
   defp failed(%HandlerError{kind: kind}, content, job) when kind in [:stopped, :unrecorded],
     do: snooze(job, @snooze, content)
 
