@@ -164,11 +164,17 @@ defmodule Skillbook.Calendar.ICalendar do
 
   # A list keeps its quotes, by which it differs from one value with commas.
   defp parameter(value) do
-    case Regex.scan(~r/"[^"]*"|[^",]+/, value) do
-      [_, _ | _] = list -> Enum.map_join(list, ",", fn [part] -> ~s("#{unquoted(part)}") end)
+    case value |> String.split("\"") |> parts() do
+      [_, _ | _] = list -> Enum.map_join(list, ",", &~s("#{&1}"))
       _ -> unquoted(value)
     end
   end
+
+  # Each second one is in quotes, unless they do not end.
+  defp parts([plain, quoted, next | rest]),
+    do: String.split(plain, ",", trim: true) ++ [quoted | parts([next | rest])]
+
+  defp parts(rest), do: Enum.flat_map(rest, &String.split(&1, ",", trim: true))
 
   defp unquoted(value), do: String.replace(value, "\"", "")
 

@@ -12,11 +12,15 @@ defmodule Skillbook.CLI.NativeTest do
   @root Path.dirname(Path.dirname(Checkout.path("bin/skillbook")))
 
   setup_all do
+    {:ok, program: System.get_env("SKILLBOOK_PROGRAM") || build()}
+  end
+
+  defp build do
     profile = System.get_env("SKILLBOOK_CARGO_PROFILE", "release")
     arguments = ~w(build --profile #{profile} --locked --quiet -p skillbook_cli)
     {_, 0} = System.cmd("cargo", arguments, cd: @root, stderr_to_stdout: true)
     target = System.get_env("CARGO_TARGET_DIR") || Path.join(@root, "target")
-    {:ok, program: Path.join([Path.expand(target, @root), profile, "skillbook"])}
+    Path.join([Path.expand(target, @root), profile, "skillbook"])
   end
 
   # In `bin/skillbook` no application's handlers can be looked up.
