@@ -39,9 +39,9 @@ defmodule Skillbook.ManyConversations do
   @supervisor Module.concat(__MODULE__, Supervisor)
   @registry Module.concat(__MODULE__, Registry)
 
-  # Results, and the texts for the model of commands whose end is unknown, which wait, which did not
-  # run, since the book or its database was just restarting, or whose handler crashed, also because
-  # of that.
+  # Results, and the texts for the model of commands whose end is unknown, which wait, which did
+  # not run, since the book or its database was just restarting, or whose handler crashed, also
+  # because of that.
   @told "(Ran|whether it was done is unknown|waits for the approval|was not run: [^.,:]{1,60}" <>
           "|may have done part of its work)"
 

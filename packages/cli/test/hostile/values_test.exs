@@ -16,7 +16,7 @@ defmodule Skillbook.Hostile.ValuesTest do
     {:ok, rows: rows}
   end
 
-  test "two doublings of a value take at most 2.6 times as long each, on average", %{rows: rows} do
+  test "two doublings of a value take at most 2.6 times as long each", %{rows: rows} do
     slow =
       for {_function, what, call} <- rows,
           least = Cost.time(fn -> call.("a") end, 3),

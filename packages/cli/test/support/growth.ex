@@ -1,7 +1,7 @@
 defmodule Skillbook.Growth do
   @moduledoc false
-  # Whether the time of a call grows with its text, and no faster: twice the text takes at most 2.6
-  # times as long, on the average of two doublings.
+  # Whether the time of a call grows with its text, and no faster: twice the text takes at most
+  # 2.6 times as long, on the average of two doublings.
 
   alias Skillbook.Cost
 
@@ -18,9 +18,9 @@ defmodule Skillbook.Growth do
   # every ten milliseconds, so a first look may find a time that is too short, and is not kept.
   @look 10
   @measurement 100
-  # The pieces of which a text of nearly a megabyte is made, and its time in microseconds: a second
-  # on a fast and quiet machine, and up to three elsewhere. Calls that grow faster than their texts
-  # take minutes.
+  # The pieces of which a text of nearly a megabyte is made, and its time in microseconds: a
+  # second on a fast and quiet machine, and up to three elsewhere. Calls that grow faster than
+  # their texts take minutes.
   @large ["9", "0.", "a ", "a: b\n", "\""]
   @megabyte 1_000_000 - 1_000
   @second 3_000_000
