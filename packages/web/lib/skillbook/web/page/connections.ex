@@ -7,7 +7,7 @@ defmodule Skillbook.Web.Page.Connections do
   import Skillbook.Web.Html, only: [tag: 2, tag: 3]
   import Skillbook.Web.Page.Report
 
-  alias Skillbook.{Book, ConnectionError, Connections, Part}
+  alias Skillbook.{Book, ConnectionError, Connections, OptionError, Part}
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Layout, Parts, Rights, SignIn}
 
@@ -44,6 +44,8 @@ defmodule Skillbook.Web.Page.Connections do
     else
       :error -> Layout.failed(request, 400, "The form could not be read.")
       false -> Layout.failed(request, 403, @common)
+      # No profile has such an id.
+      {:error, %OptionError{}} -> Layout.not_found(request)
       {:error, error} -> {:error, error}
       nil -> Layout.not_found(request)
     end

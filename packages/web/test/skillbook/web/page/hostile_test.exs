@@ -146,7 +146,12 @@ defmodule Skillbook.Web.Page.HostileTest do
   test "hostile names and queries", %{web: web, boss: boss} do
     more = ["..", ".", "%", "a/b", "\\", "con", "skills.create", String.duplicate("a", 3_000)]
     texts = @texts ++ more
-    # The first requests load modules, which bring their atoms.
+    # Modules bring their atoms.
+    for {app, _description, _version} <- Application.loaded_applications(),
+        String.starts_with?("#{app}", "skillbook"),
+        module <- Application.spec(app, :modules),
+        do: Code.ensure_loaded(module)
+
     for target <- pages(["evil-0"]), do: checked(web, "GET", target, as: boss)
     for text <- texts, do: hostile_query(web, "/skills", text, boss)
     atoms = :erlang.system_info(:atom_count)

@@ -347,7 +347,9 @@ defmodule Skillbook.Web.Page.WrongTest do
             {"google", "", "ann"},
             {"hubspot", "ann", "ann"},
             {"nothing", "ann", "ann"},
-            {"hubspot", "ann", @operator}
+            {"hubspot", "ann", @operator},
+            {"google", "", @operator},
+            {"google", "a\nb", @operator}
           ],
           do:
             assert(
