@@ -336,8 +336,9 @@ defmodule Skillbook.Store do
     * `:after` - lists the entries after this one: the last entry of the page before, or its name.
       Whatever was written since, no other entry is skipped or listed twice
 
-  A page costs as much as its entries, however many the store has. Without `:limit` the list costs
-  as much as all of them.
+  A page costs as much as its entries, however many the store has. For a profile with `:skills`,
+  with more than 100 `:grants` or with entries of more than 40 sets of labels, it also reads those
+  between them that the profile does not see. Without `:limit` the list costs as much as all.
 
   ## Examples
 

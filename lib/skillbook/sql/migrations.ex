@@ -56,7 +56,8 @@ defmodule Skillbook.SQL.Migrations do
     {19, "tenants", Skillbook.SQL.Migrations.V19},
     {20, "spellings of titles", Skillbook.SQL.Migrations.V20},
     {21, "ages of rows", Skillbook.SQL.Migrations.V21},
-    {22, "durable runs", Skillbook.SQL.Migrations.V22}
+    {22, "durable runs", Skillbook.SQL.Migrations.V22},
+    {23, "labels of entries", Skillbook.SQL.Migrations.V23}
   ]
 
   @doc """

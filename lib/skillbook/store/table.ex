@@ -177,10 +177,17 @@ defmodule Skillbook.Store.Table do
   The next live entries in the order of `{name, id}`, at most `limit`, without their contents.
 
   Their names come after `after_name`, if it is not `nil`. The filters are `:kind`, `:source` and
-  `:enabled`, each `nil` for any.
+  `:enabled`, each `nil` for any. Most entries whose labels the profile does not hold are left out.
   """
   def page(sql, profile, after_name, filters, limit) do
-    name = if SQL.dialect(sql) == :postgres, do: ~s(e.name collate "C"), else: "e.name"
+    with {:ok, sets} <- sets_of_labels(sql, profile),
+         do: page(sql, profile, sets, after_name, filters, limit)
+  end
+
+  defp page(_sql, _profile, [], _after_name, _filters, _limit), do: {:ok, []}
+
+  defp page(sql, profile, sets, after_name, filters, limit) do
+    name = in_byte_order(sql, "e.name")
 
     conditions =
       for {column, value} <- [
@@ -200,13 +207,14 @@ defmodule Skillbook.Store.Table do
         {condition <> "$#{at}", params ++ [value]}
       end)
 
-    # Each tenant is read in the order of the index; over both at once the database would sort.
-    {tenants, params} = Tenants.each(profile, "e.tenant", params)
-    from = from_list(SQL.dialect(sql), profile.tenant)
+    # Each tenant and set of labels is read in the order of the index; over several at once the
+    # database would sort.
+    {owners, params} = owners(sql, profile, sets, params)
+    from = from_list(SQL.dialect(sql), profile.tenant, sets)
 
     parts =
-      for {tenant, at} <- Enum.with_index(tenants) do
-        where = Enum.join([tenant, "e.deleted_at is null" | conditions], " and ")
+      for {owner, at} <- Enum.with_index(owners) do
+        where = Enum.join([owner, "e.deleted_at is null" | conditions], " and ")
 
         "select * from (select #{@without_content}, #{name} as ordered from #{from} " <>
           "where #{where} order by #{name}, e.id limit #{limit}) as part#{at}"
@@ -218,12 +226,91 @@ defmodule Skillbook.Store.Table do
          do: {:ok, Enum.map(rows, &(&1 |> Enum.drop(-1) |> from_row()))}
   end
 
+  defp owners(_sql, profile, nil, params), do: Tenants.each(profile, "e.tenant", params)
+
+  defp owners(sql, _profile, sets, params) do
+    labels = in_byte_order(sql, "e.labels")
+
+    Enum.map_reduce(sets, params, fn {tenant, set}, params ->
+      at = length(params)
+      {"e.tenant = $#{at + 1} and #{labels} = $#{at + 2}", params ++ [tenant, set]}
+    end)
+  end
+
+  defp in_byte_order(sql, column),
+    do: if(SQL.dialect(sql) == :postgres, do: ~s(#{column} collate "C"), else: column)
+
   # Of two indexes in this order, SQLite would take the one with deleted entries.
-  defp from_list(:sqlite, :all),
+  defp from_list(:sqlite, :all, _sets),
     do: "skillbook_entries e indexed by skillbook_entries_name_index"
 
-  defp from_list(:sqlite, _one), do: "skillbook_entries e indexed by skillbook_entries_list_index"
-  defp from_list(:postgres, _tenant), do: "skillbook_entries e"
+  defp from_list(:sqlite, _one, nil),
+    do: "skillbook_entries e indexed by skillbook_entries_list_index"
+
+  defp from_list(:sqlite, _one, _sets),
+    do: "skillbook_entries e indexed by skillbook_entries_labels_index"
+
+  defp from_list(:postgres, _tenant, _sets), do: "skillbook_entries e"
+
+  # Grants that are looked up, and sets that a page reads one by one.
+  @max_grants 100
+  @max_sets 40
+
+  # The tenants and sets of labels of the live entries whose labels the profile holds; `nil` for
+  # any, also if there are so many that a page of all entries has enough of them.
+  #
+  # A set is stored as JSON in the order of the labels, so sets that begin alike are neighbours in
+  # the index. Each beginning that an entry has is continued by the labels that may come next.
+  defp sets_of_labels(_sql, %{grants: grants, tenant: tenant})
+       when grants == :all or tenant == :all or length(grants) > @max_grants,
+       do: {:ok, nil}
+
+  defp sets_of_labels(sql, profile) do
+    labels = in_byte_order(sql, "e.labels")
+    entry = "select 1 from skillbook_entries e where e.deleted_at is null and e.tenant ="
+    next = "begun.labels || case begun.number when 0 then '' else ',' end || granted.label"
+    tenants = Enum.uniq(["", Tenants.home(profile)])
+
+    grants =
+      profile.grants
+      |> Enum.uniq()
+      |> Enum.sort()
+      |> Enum.map(&JSON.encode/1)
+      |> Enum.with_index(1)
+
+    {granted, params} =
+      Enum.map_reduce(grants, tenants, fn {label, number}, params ->
+        {"(#{number}, cast($#{length(params) + 1} as text))", params ++ [label]}
+      end)
+
+    granted =
+      if granted == [],
+        do: "select 1, '' where 1 = 0",
+        else: "values " <> Enum.join(granted, ", ")
+
+    owners =
+      for {_tenant, at} <- Enum.with_index(tenants, 1), do: "(cast($#{at} as text), 0, '[')"
+
+    # A label is followed by a comma or by the end, which is "]".
+    query = """
+    with recursive granted (number, label) as (#{granted}),
+    begun (tenant, number, labels) as (
+      select * from (values #{Enum.join(owners, ", ")}) as owners
+      union all
+      select begun.tenant, granted.number, #{next}
+      from begun join granted on granted.number > begun.number
+      where exists (#{entry} begun.tenant and #{labels} > #{next} and #{labels} < #{next} || '^')
+    )
+    select tenant, labels || ']' from begun
+    where exists (#{entry} begun.tenant and #{labels} = begun.labels || ']')
+    limit #{@max_sets + 1}
+    """
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, params) do
+      sets = for [tenant, labels] <- rows, do: {tenant, labels}
+      {:ok, if(length(sets) <= @max_sets, do: sets)}
+    end
+  end
 
   @doc "The live entries that are disabled, without their contents."
   def disabled(sql, profile) do
@@ -239,7 +326,7 @@ defmodule Skillbook.Store.Table do
 
   @doc "The live entries whose name starts with a stem, without their contents."
   def starting_with(sql, profile, stem) do
-    name = if SQL.dialect(sql) == :postgres, do: ~s(e.name collate "C"), else: "e.name"
+    name = in_byte_order(sql, "e.name")
     where = "#{name} >= $1 and #{name} < $2 and e.deleted_at is null order by e.id"
     select(sql, @without_content, profile, where, [stem, stem <> "\u{10FFFF}"])
   end

@@ -636,6 +636,46 @@ defmodule Skillbook.StoreConformance do
           assert Enum.map(rest, & &1.name) == ["b", "b", "c"]
         end
 
+        # Profiles with few labels read only the sets that they hold, and those with many all rows.
+        test "has the entries of which a profile holds all labels", %{book: book} do
+          labels = ["a", "ab", "b", "ä", "a,b", "a\"", "a\\", "]", "^", "[\"a\""]
+          sets = for one <- labels, other <- labels, do: Enum.uniq([one, other])
+          sets = [[], Enum.take(labels, 3), labels | Enum.take_random(sets, 50)]
+
+          entries =
+            for {set, number} <- Enum.with_index(sets), tenant <- [nil, "t", "u"] do
+              %{title: "#{number} #{tenant || "c"}", content: "x", kind: :note, labels: set}
+            end
+
+          for {tenant, tail} <- [{nil, "c"}, {"t", "t"}, {"u", "u"}] do
+            writer = Skillbook.view(book, %Profile{id: "w", tenant: tenant, grants: :all})
+            own = Enum.filter(entries, &String.ends_with?(&1.title, tail))
+            assert {:ok, _} = Store.put_all(writer, own)
+          end
+
+          many = for number <- 1..100, do: "none-#{number}"
+
+          for grants <-
+                [[], labels, ["a" | many]] ++
+                  for(size <- [1, 2, 3, 4], _ <- 1..5, do: Enum.take_random(labels, size)),
+              {tenant, tails} <- [{nil, ["c"]}, {"t", ["c", "t"]}] do
+            profile = %Profile{id: "r", tenant: tenant, grants: Enum.shuffle(grants)}
+            {:ok, found} = Store.list(Skillbook.view(book, profile))
+
+            seen =
+              for %{labels: set, title: title} <- entries,
+                  set -- grants == [] and String.ends_with?(title, tails),
+                  do: title
+
+            assert {grants, Enum.sort(for one <- found, do: one.title)} ==
+                     {grants, Enum.sort(seen)}
+
+            limit = Enum.random(1..5)
+            view = Skillbook.view(book, profile)
+            assert {grants, pages(view, [limit: limit], :text)} == {grants, found}
+          end
+        end
+
         test "refuses places that no page has", %{ann: ann} do
           for place <- ["", "a b", "a~b", "a\0", <<255>>, 7, String.duplicate("a", 401)] do
             assert {:error, %OptionError{option: :after} = error} = Store.list(ann, after: place)
