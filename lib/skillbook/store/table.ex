@@ -177,7 +177,7 @@ defmodule Skillbook.Store.Table do
   The next live entries in the order of `{name, id}`, at most `limit`, without their contents.
 
   Their names come after `after_name`, if it is not `nil`. The filters are `:kind`, `:source` and
-  `:enabled`, each `nil` for any. Most entries whose labels the profile does not hold are left out.
+  `:enabled`, each `nil` for any. Most entries with labels that the profile lacks are left out.
   """
   def page(sql, profile, after_name, filters, limit) do
     with {:ok, sets} <- sets_of_labels(sql, profile),
