@@ -17,7 +17,7 @@ defmodule Skillbook.SQL.Native do
       sql_query_all(database, epoch, statements),
       sql_batch(database, epoch, inside, sql),
       sql_begin(database, epoch, level, statements),
-      sql_commit(database, epoch, level),
+      sql_commit(database, epoch, level, statements),
       sql_rollback(database, epoch, level),
       sql_abandon(database),
       sql_check(database),

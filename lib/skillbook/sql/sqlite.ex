@@ -147,6 +147,19 @@ defmodule Skillbook.SQL.SQLite do
     end
   end
 
+  @impl SQL
+  def commit(%__MODULE__{} = sql, statements) do
+    {epoch, 0} = transaction_of(sql)
+
+    with {:ok, _found} = done <- commit(sql, epoch, 0, statements) do
+      Process.put(key(sql), :committed)
+      done
+    end
+  end
+
+  defp commit(sql, epoch, level, statements),
+    do: all(Native.sql_commit(sql.database, epoch, level, statements))
+
   # Only SQLite knows whether a statement writes, so it is first prepared on a reading connection.
   defp read_or_write(sql, statement, params) do
     case Native.sql_read(sql.database, statement, params) do
@@ -161,8 +174,9 @@ defmodule Skillbook.SQL.SQLite do
   defp run(sql, epoch, level, statements, fun) do
     with {:ok, found} <- all(Native.sql_begin(sql.database, epoch, level, statements)) do
       commit = fn ->
-        with {:error, _} = failed <- Native.sql_commit(sql.database, epoch, level),
-             do: Error.result(failed)
+        if transaction_of(sql) == :committed,
+          do: :ok,
+          else: with({:ok, []} <- commit(sql, epoch, level, []), do: :ok)
       end
 
       rollback = fn -> Native.sql_rollback(sql.database, epoch, level) end

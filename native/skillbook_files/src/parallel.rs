@@ -16,8 +16,9 @@ pub fn parallel<T: Sync, S, R: Send>(
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, &T) -> R + Sync,
 ) -> Vec<R> {
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if items.len() < PARALLEL { 1 } else { available.min(MAX_THREADS) };
+    // Linux reads three files for this number.
+    let available = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if items.len() < PARALLEL { 1 } else { available().min(MAX_THREADS) };
     // Threads take items one at a time, so a few large files do not hold up the others.
     let next = AtomicUsize::new(0);
     let run = || {

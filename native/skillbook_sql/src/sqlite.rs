@@ -198,14 +198,22 @@ fn sql_begin<'a>(
     Ok(reply(env, found.map(|found| encode_all(env, &found))))
 }
 
+/// Runs the last statements of a transaction and commits it. If one of them fails, the transaction
+/// stays open.
 #[rustler::nif(schedule = "DirtyIo")]
 fn sql_commit<'a>(
     env: Env<'a>,
     resource: ResourceArc<SqlResource>,
     epoch: u64,
     level: u32,
-) -> Term<'a> {
-    done(env, write(env, &resource, epoch, true, |connection| connection.commit(level)))
+    statements: Vec<(String, Vec<Term<'a>>)>,
+) -> NifResult<Term<'a>> {
+    let statements = decode_statements(&statements)?;
+    let found = write(env, &resource, epoch, true, |connection| {
+        let found = query_all(connection, &statements)?;
+        connection.commit(level).map(|()| found)
+    });
+    Ok(reply(env, found.map(|found| encode_all(env, &found))))
 }
 
 #[rustler::nif(schedule = "DirtyIo")]
