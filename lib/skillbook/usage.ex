@@ -290,8 +290,7 @@ defmodule Skillbook.Usage do
   end
 
   @doc false
-  # A value that differs if the counts of a period have changed for a profile, for lists that are
-  # kept of them: all events, and those without a name. Counts only grow, and rows end by age.
+  # A value that differs if the counts of a period have changed, for lists that are kept of them.
   @spec state(View.t(), DateTime.t(), DateTime.t()) ::
           {:ok, term()} | {:error, SQL.Error.t()}
   def state(view, since, until) do
@@ -300,17 +299,11 @@ defmodule Skillbook.Usage do
     if book.store == nil or book.usage == false do
       {:ok, nil}
     else
-      {within, params} = within(since, until, view.profile, %{all_events: true})
-
-      statement = """
-      select count(*), min(bucket), max(bucket), cast(sum(count) as bigint),
-        cast(sum(duration) as bigint)
-      from skillbook_usage where #{within}
-      """
+      statement = "select value from skillbook_settings where key = 'usage'"
 
       with :ok <- Writer.flush(book.name),
-           {:ok, %{rows: [row]}} <- SQL.query(Book.sql(book), statement, params),
-           do: {:ok, {hour(since), hour(until), row}}
+           {:ok, %{rows: [[number]]}} <- SQL.query(Book.sql(book), statement),
+           do: {:ok, {hour(since), hour(until), number}}
     end
   end
 
@@ -329,7 +322,6 @@ defmodule Skillbook.Usage do
   @counts "'read', 'run', 'failed'"
   @costs "'prompt', 'completion', 'cached', 'cost'"
 
-  defp events(%{all_events: true}), do: "#{@counts}, #{@costs}"
   defp events(%{costs: true}), do: @costs
   defp events(_options), do: @counts
 

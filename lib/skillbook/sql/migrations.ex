@@ -57,7 +57,8 @@ defmodule Skillbook.SQL.Migrations do
     {20, "spellings of titles", Skillbook.SQL.Migrations.V20},
     {21, "ages of rows", Skillbook.SQL.Migrations.V21},
     {22, "durable runs", Skillbook.SQL.Migrations.V22},
-    {23, "labels of entries", Skillbook.SQL.Migrations.V23}
+    {23, "labels of entries", Skillbook.SQL.Migrations.V23},
+    {24, "changes of usage", Skillbook.SQL.Migrations.V24}
   ]
 
   @doc """

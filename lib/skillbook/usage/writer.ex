@@ -102,17 +102,17 @@ defmodule Skillbook.Usage.Writer do
   # Writers of other tables do not wait for it.
   defp own(sql), do: SQL.of_parts(sql, [:usage])
 
-  # Sorted by key, so that two writers cannot deadlock.
+  # See `Skillbook.Usage.state/3`.
+  @changed "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) " <>
+             "where key = 'usage'"
+
+  # Sorted by key, with the number of all last, so that two writers cannot deadlock.
   defp add(sql, rows) do
-    rows
-    |> Enum.sort()
-    |> Enum.chunk_every(@max_rows)
-    |> Enum.reduce_while({:ok, nil}, fn rows, done ->
-      case SQL.query(sql, insert(length(rows)), Enum.concat(rows)) do
-        {:ok, _} -> {:cont, done}
-        error -> {:halt, error}
-      end
-    end)
+    added =
+      for some <- rows |> Enum.sort() |> Enum.chunk_every(@max_rows),
+          do: {insert(length(some)), Enum.concat(some)}
+
+    SQL.query_all(sql, added ++ [{@changed, []}])
   end
 
   defp insert(count) do
@@ -147,11 +147,12 @@ defmodule Skillbook.Usage.Writer do
 
   @doc "For `Skillbook.Book.Pruner`: deletes counts of the days before a time."
   def prune(sql, before, _place) do
-    with {:ok, %{num_rows: count}} <-
-           SQL.query(sql, "delete from skillbook_usage where #{some("bucket < $1")}", [
-             day(before)
-           ]),
-         do: {:ok, count, more(count)}
+    delete = "delete from skillbook_usage where #{some("bucket < $1")}"
+
+    deleted =
+      SQL.transaction(own(sql), &SQL.query_all(&1, [{delete, [day(before)]}, {@changed, []}]))
+
+    with {:ok, [%{num_rows: count}, _changed]} <- deleted, do: {:ok, count, more(count)}
   end
 
   @doc "For `Skillbook.Book.Pruner`: combines the counts of hours before a time into days."

@@ -315,7 +315,7 @@ defmodule Skillbook.SQL.EctoTest do
                  "16 (conversations of agents), 17 (approvals of MCP servers), " <>
                  "18 (operations on schedules and breakers), 19 (tenants), " <>
                  "20 (spellings of titles), 21 (ages of rows), " <>
-                 "22 (durable runs), 23 (labels of entries); " <>
+                 "22 (durable runs), 23 (labels of entries), 24 (changes of usage); " <>
                  "write and run a migration " <>
                  "of the application whose up/0 calls Skillbook.SQL.Migrations.Ecto.up() and " <>
                  "whose down/0 calls Skillbook.SQL.Migrations.Ecto.down(), " <>

@@ -13,7 +13,7 @@ for dialect <- [:sqlite, :postgres] do
     @moduletag dialect: dialect
     @moduletag timeout: 300_000
 
-    @from_9 Enum.to_list(9..23)
+    @from_9 Enum.to_list(9..24)
     @from_10 tl(@from_9)
     @back_to_9 Enum.reverse(@from_9)
     @back_to_10 Enum.reverse(@from_10)
