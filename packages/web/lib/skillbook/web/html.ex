@@ -63,7 +63,10 @@ defmodule Skillbook.Web.Html do
   @spec html(content()) :: iodata()
   def html({:safe, iodata}), do: iodata
   def html(nothing) when nothing in [nil, false], do: []
-  def html(text) when is_binary(text), do: text |> valid() |> Hidden.visible() |> escape()
+
+  def html(text) when is_binary(text),
+    do: if(ordinary?(text), do: text, else: text |> valid() |> Hidden.visible() |> escape())
+
   def html(number) when is_integer(number), do: Integer.to_string(number)
   def html(number) when is_float(number), do: Float.to_string(number)
   def html(children) when is_list(children), do: Enum.map(children, &html/1)
@@ -81,7 +84,7 @@ defmodule Skillbook.Web.Html do
 
       if value == true,
         do: [?\s, spelled],
-        else: [?\s, spelled, ~S(="), name |> value(value) |> escape(), ?"]
+        else: [?\s, spelled, ~S(="), value(name, value), ?"]
     end
   end
 
@@ -110,15 +113,21 @@ defmodule Skillbook.Web.Html do
 
   defp check_name!(_name), do: :ok
 
-  defp value(name, value) when name in @addresses, do: address!(value)
+  defp value(name, value) when name in @addresses, do: value |> address!() |> escape()
 
-  defp value(_name, list) when is_list(list),
-    do: list |> Enum.filter(& &1) |> Enum.join(" ") |> valid()
+  defp value(name, list) when is_list(list),
+    do: value(name, list |> Enum.filter(& &1) |> Enum.join(" "))
 
   defp value(_name, number) when is_number(number), do: to_string(number)
-  defp value(_name, atom) when is_atom(atom), do: Atom.to_string(atom)
-  defp value(name, text) when name in @shown, do: text |> valid() |> Hidden.line()
-  defp value(_name, text) when is_binary(text), do: valid(text)
+  defp value(name, atom) when is_atom(atom), do: value(name, Atom.to_string(atom))
+
+  defp value(name, text) when is_binary(text) do
+    cond do
+      ordinary?(text) -> text
+      name in @shown -> text |> valid() |> Hidden.line() |> escape()
+      true -> text |> valid() |> escape()
+    end
+  end
 
   defp address!(address) do
     if address?(address),
@@ -166,7 +175,14 @@ defmodule Skillbook.Web.Html do
   defp parts(<<char::utf8, rest::binary>>), do: [<<char::utf8>> | parts(rest)]
   defp parts(<<_, rest::binary>>), do: ["\uFFFD" | parts(rest)]
 
-  # A page has thousands of texts, so each is gone through once. NUL cannot stand in HTML.
+  # A page has thousands of texts, and nearly all need nothing: ASCII without controls and escapes.
+  defp ordinary?(<<char, rest::bits>>)
+       when char in 0x20..0x7E and char not in [?&, ?<, ?>, ?", ?'],
+       do: ordinary?(rest)
+
+  defp ordinary?(rest), do: rest == ""
+
+  # Each is gone through once. NUL cannot stand in HTML.
   @escapes [
     {?&, "&amp;"},
     {?<, "&lt;"},

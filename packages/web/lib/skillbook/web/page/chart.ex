@@ -110,10 +110,13 @@ defmodule Skillbook.Web.Page.Chart do
     tag(:ul, [class: "legend"], items)
   end
 
-  @typedoc "A mark on a time line: where it begins and ends, its class and its text."
+  @typedoc """
+  A mark on a time line: where it begins and ends, in milliseconds of Unix time, its class and its
+  text.
+  """
   @type mark :: %{
-          from: DateTime.t(),
-          to: DateTime.t() | nil,
+          from: integer(),
+          to: integer() | nil,
           class: String.t(),
           text: String.t()
         }
@@ -138,8 +141,10 @@ defmodule Skillbook.Web.Page.Chart do
     height = head + row * length(rows) + 8
     seconds = max(DateTime.diff(last, first), 1)
 
-    x = fn time ->
-      part = (DateTime.diff(time, first, :millisecond) / (seconds * 1000)) |> max(0) |> min(1)
+    from = DateTime.to_unix(first, :millisecond)
+
+    x = fn at ->
+      part = ((at - from) / (seconds * 1000)) |> max(0) |> min(1)
       left + part * (width - left - @right)
     end
 
@@ -148,7 +153,7 @@ defmodule Skillbook.Web.Page.Chart do
     ticks =
       for part <- parts do
         time = DateTime.add(first, div(seconds * part, 4))
-        place = x.(time)
+        place = x.(DateTime.to_unix(time, :millisecond))
         anchor = %{0 => "start", 4 => "end"}[part] || "middle"
 
         [
@@ -164,9 +169,11 @@ defmodule Skillbook.Web.Page.Chart do
         [name, for(mark <- marks, do: mark(mark, x, y + if(broad?, do: 8, else: 17)))]
       end
 
+    place = x.(DateTime.to_unix(now, :millisecond))
+
     current =
       if DateTime.compare(now, first) != :lt and DateTime.compare(now, last) != :gt,
-        do: line(x.(now), head - 4, x.(now), height, "now"),
+        do: line(place, head - 4, place, height, "now"),
         else: []
 
     svg(about, height, [ticks, lines, current], width)

@@ -27,11 +27,21 @@ defmodule Skillbook.Web.Page.Excerpt do
     text
     |> mark(0, highlights)
     |> IO.iodata_to_binary()
-    |> String.replace(~r/!?\[([^\]]*)\]\([^)\s]*\)/, "\\1")
-    |> String.replace(~r/[*`]+|~~|(?<![\w])__?|__?(?![\w])/u, "")
+    |> without_marks()
     |> chosen()
     |> String.slice(0, @max)
     |> split()
+  end
+
+  # Most texts have none.
+  defp without_marks(text) do
+    if String.contains?(text, ["[", "*", "`", "~", "_"]) do
+      text
+      |> String.replace(~r/!?\[([^\]]*)\]\([^)\s]*\)/, "\\1")
+      |> String.replace(~r/[*`]+|~~|(?<![\w])__?|__?(?![\w])/u, "")
+    else
+      text
+    end
   end
 
   defp mark(text, from, [{at, length} | rest]) do

@@ -244,9 +244,12 @@ defmodule Skillbook.Web.Page.Layout do
 
   @doc "The id of the profile that an operator sees the book as, or nil."
   @spec as(Request.t()) :: String.t() | nil
-  def as(%Request{} = request) do
-    case Request.query(request) do
-      %{"as" => id} when is_binary(id) and id != "" -> id
+  def as(%Request{query: query} = request) do
+    # Each link of a page asks. A key may be percent-encoded.
+    with true <- String.contains?(query, ["as=", "%"]),
+         %{"as" => id} when is_binary(id) and id != "" <- Request.query(request) do
+      id
+    else
       _other -> nil
     end
   end

@@ -249,7 +249,7 @@ defmodule Skillbook.Web.Page.Runs do
   """
   def marks(runs, agenda, now, hours) do
     {first, last} = {DateTime.add(now, -hours * 3600), DateTime.add(now, hours * 3600)}
-    span = DateTime.to_unix(first)..DateTime.to_unix(last)
+    span = milliseconds_of(first)..milliseconds_of(last)
 
     marks =
       for {kind, from, row} <-
@@ -258,8 +258,9 @@ defmodule Skillbook.Web.Page.Runs do
               for(one <- agenda.last, do: {"firing", one.started_at, one}),
               for(%{paused: nil} = one <- agenda.next, at <- one.at, do: {:next, at, one})
             ]),
-          DateTime.to_unix(from) in span,
-          do: {row.name, {kind, from, row}}
+          at = milliseconds_of(from),
+          at in span,
+          do: {row.name, {kind, from, at, row}}
 
     {rows, more} =
       marks
@@ -294,13 +295,15 @@ defmodule Skillbook.Web.Page.Runs do
   @doc "Whether a status of a run or of a firing is a failure."
   def failed?(status), do: class(status) == "bad"
 
-  defp mark({:next, at, _row}),
-    do: %{from: at, to: nil, class: "mark next", text: "next firing at #{at}"}
+  defp mark({:next, from, at, _row}),
+    do: %{from: at, to: nil, class: "mark next", text: "next firing at #{from}"}
 
-  defp mark({kind, from, %{duration: duration, status: status}}) do
-    to = if duration, do: DateTime.add(from, round(duration), :millisecond)
-    %{from: from, to: to, class: "mark #{class(status)}", text: "#{kind} at #{from}: #{status}"}
+  defp mark({kind, from, at, %{duration: duration, status: status}}) do
+    to = duration && at + round(duration)
+    %{from: at, to: to, class: "mark #{class(status)}", text: "#{kind} at #{from}: #{status}"}
   end
+
+  defp milliseconds_of(time), do: DateTime.to_unix(time, :millisecond)
 
   defp class(status) when status in [:ok, :template, "done", "ok"], do: "good"
 

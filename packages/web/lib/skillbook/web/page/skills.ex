@@ -8,6 +8,10 @@ defmodule Skillbook.Web.Page.Skills do
   alias Skillbook.Web.{Caller, Request, Response}
   alias Skillbook.Web.Page.{Entries, Entry, Excerpt, Files, Layout, Report, Rights}
 
+  # Fields of the query that a list keeps when one of its entries is switched.
+  @kept ["q", "page", "builtin"] ++
+          for({key, _label} <- Entries.facets(), do: Atom.to_string(key))
+
   @on_page 50
   # Values of a filter before the rest is folded.
   @few 10
@@ -174,12 +178,14 @@ defmodule Skillbook.Web.Page.Skills do
   end
 
   defp entries(request, rows, _list, query) do
-    rows = for(row <- rows, do: tag(:li, [], entry(request, row, query)))
+    kept = query && query |> Map.take(@kept) |> Enum.filter(&is_binary(elem(&1, 1)))
+    list = kept && URI.encode_query(kept)
+    rows = for(row <- rows, do: tag(:li, [], entry(request, row, list)))
     tag(:ul, [class: "entries"], rows)
   end
 
   # A kind, a state and a source look each like themselves: a tinted word, a badge, plain text.
-  defp entry(request, row, query) do
+  defp entry(request, row, list) do
     [
       kind(row.kind),
       tag(:div, [class: "entry-main"], [
@@ -191,7 +197,7 @@ defmodule Skillbook.Web.Page.Skills do
       ]),
       tag(:p, [class: "entry-mark"], mark(row)),
       tag(:p, [class: "entry-by"], written(row)),
-      if(row.switch? and query != nil, do: switch(request, row, query), else: state(row))
+      if(row.switch? and list != nil, do: switch(request, row, list), else: state(row))
     ]
   end
 
@@ -202,13 +208,8 @@ defmodule Skillbook.Web.Page.Skills do
 
   # The switch
 
-  # Fields of the query that a list keeps when one of its entries is switched.
-  @kept ["q", "page", "builtin"] ++
-          for({key, _label} <- Entries.facets(), do: Atom.to_string(key))
-
-  defp switch(request, row, query) do
+  defp switch(request, row, list) do
     action = if row.enabled, do: "disable", else: "enable"
-    list = query |> Map.take(@kept) |> Enum.filter(&is_binary(elem(&1, 1))) |> URI.encode_query()
 
     button =
       tag(

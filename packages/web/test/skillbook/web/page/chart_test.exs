@@ -78,18 +78,19 @@ defmodule Skillbook.Web.Page.ChartTest do
 
   test "marks have their place in time, and none is outside" do
     {first, last} = {~U[2026-03-01 00:00:00Z], ~U[2026-03-02 00:00:00Z]}
-    at = fn hour -> DateTime.add(first, hour * 3600) end
+    at = fn hour -> DateTime.to_unix(first, :millisecond) + hour * 3_600_000 end
 
     marks = [
       %{from: at.(0), to: at.(12), class: "mark good", text: "long"},
-      %{from: at.(12), to: DateTime.add(at.(12), 1), class: "mark bad", text: "short"},
+      %{from: at.(12), to: at.(12) + 1_000, class: "mark bad", text: "short"},
       %{from: at.(24), to: nil, class: "mark next", text: "point"},
       %{from: at.(-48), to: nil, class: "mark", text: "before"},
       %{from: at.(48), to: nil, class: "mark", text: "after"}
     ]
 
     # For narrow screens, and for broad ones.
-    charts = Chart.time_line(@about, {first, last}, at.(6), [{"x.run", marks}])
+    charts =
+      Chart.time_line(@about, {first, last}, DateTime.add(first, 6 * 3600), [{"x.run", marks}])
 
     for {chart, {left, width, middle, right, now}} <-
           Enum.zip(charts, [
