@@ -17,12 +17,12 @@ defmodule Mix.Tasks.Skillbook.Gen.Handler do
 
   @impl true
   def run(argv) do
-    {app, module} = Scaffold.project!()
+    {_app, module} = Scaffold.project!()
     {_, [name, description]} = Scaffold.parse!("skillbook.gen.handler", argv, [], 2)
 
     Scaffold.create!([
-      Scaffold.handler(app, module, name, description),
-      Scaffold.handler_test(app, module, name)
+      Scaffold.handler(module, name, description),
+      Scaffold.handler_test(module, name)
     ])
   end
 end

@@ -12,8 +12,11 @@ defmodule Mix.Tasks.Skillbook.Install do
       mix skillbook.install
       mix skillbook.install --name MyApp.Assistant
 
-  With [Igniter](https://hexdocs.pm/igniter), `mix igniter.install skillbook` adds the dependency
-  too, and shows the changes before it makes them. Tried with Igniter 0.7.
+  With [Igniter](https://hexdocs.pm/igniter), `mix igniter.install` adds the dependency too, and
+  shows the changes before it makes them. Tried with Igniter 0.8.2.
+
+      mix igniter.install skillbook@path:../skillbook
+      mix igniter.install skillbook@git:https://example.com/skillbook.git@v0.1.0
 
   Files that are there already stay as they are, so a second run changes nothing. A file with
   `children = [...]` in `start/2` gets the book; for any other, the task prints the child to add.
@@ -30,7 +33,7 @@ defmodule Mix.Tasks.Skillbook.Install do
   def run(argv) do
     {app, module} = Scaffold.project!()
     {options, []} = Scaffold.parse!("skillbook.install", argv, [name: :string], 0)
-    book = options[:name] || "#{module}.Skills"
+    book = Scaffold.book!(options[:name], module)
 
     Scaffold.add(files(app, module))
     Scaffold.add_child(app, book)
@@ -43,7 +46,7 @@ defmodule Mix.Tasks.Skillbook.Install do
         "house-style",
         "How to write answers. Read it before you write to a customer"
       ),
-      Scaffold.handler(app, module, "greetings.hello", "Greets somebody by name"),
+      Scaffold.handler(module, "greetings.hello", "Greets somebody by name"),
       Scaffold.test(app, module)
     ]
   end
@@ -74,8 +77,10 @@ defmodule Mix.Tasks.Skillbook.Install do
   @doc false
   def info(_argv, _composing), do: struct(@info, schema: [name: :string])
 
+  # Beside other installers with an option --name, ours is --skillbook.install.name.
   @doc false
   def parse_argv(argv) do
+    argv = Enum.map(argv, &String.replace_prefix(&1, "--skillbook.install.", "--"))
     {options, _arguments, _others} = OptionParser.parse(argv, switches: [name: :string])
     struct(@args, options: options, argv: argv, argv_flags: argv)
   end
@@ -83,7 +88,7 @@ defmodule Mix.Tasks.Skillbook.Install do
   @doc false
   def igniter(igniter) do
     {app, module} = Scaffold.project!()
-    book = igniter.args.options[:name] || "#{module}.Skills"
+    book = Scaffold.book!(igniter.args.options[:name], module)
 
     igniter =
       for {path, text} <- files(app, module), reduce: igniter do

@@ -104,7 +104,7 @@ defmodule Skillbook.Support.Operation do
 
   defp value({:number, min, max}, name, text, _read) do
     case is_binary(text) && Number.integer(text) do
-      {number, ""} when number in min..max -> {:ok, number}
+      {number, ""} when number in min..max//1 -> {:ok, number}
       _other -> {:error, "a number from #{min} to #{max} as #{name}"}
     end
   end

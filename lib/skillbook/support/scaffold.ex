@@ -43,7 +43,22 @@ defmodule Skillbook.Support.Scaffold do
       do: Mix.raise("expected an application, got an umbrella; run it in a folder of apps/")
 
     app = Mix.Project.config()[:app] || Mix.raise("expected a project with :app in its mix.exs")
-    {app, app |> Atom.to_string() |> Macro.camelize()}
+    {app, module(app)}
+  end
+
+  @doc """
+  The module that the modules of an application begin with: the one before `MixProject` in its
+  `mix.exs`, or one named as the application is.
+  """
+  @spec module(atom()) :: String.t()
+  def module(app) do
+    with true <- Mix.Project.config()[:app] == app,
+         project = inspect(Mix.Project.get()),
+         [_, module] <- Regex.run(~r/\A(.+)\.(?:MixProject|Mixfile)\z/, project) do
+      module
+    else
+      _other -> app |> Atom.to_string() |> Macro.camelize()
+    end
   end
 
   @doc "Parses a command line, or raises with the usage of the task."
@@ -314,11 +329,11 @@ defmodule Skillbook.Support.Scaffold do
   defp sample(_text), do: "tea"
 
   @doc "A command in a module."
-  @spec handler(atom(), String.t(), String.t(), String.t()) :: file()
-  def handler(app, module, name, description) do
+  @spec handler(String.t(), String.t(), String.t()) :: file()
+  def handler(module, name, description) do
     check!(:handler, name)
 
-    {"lib/#{app}/skills/#{file(name)}.ex",
+    {"lib/#{Macro.underscore(module)}/skills/#{file(name)}.ex",
      """
      defmodule #{module(module, name)} do
        @moduledoc \"""
@@ -340,9 +355,9 @@ defmodule Skillbook.Support.Scaffold do
   end
 
   @doc "The test of a command in a module."
-  @spec handler_test(atom(), String.t(), String.t()) :: file()
-  def handler_test(app, module, name) do
-    {"test/#{app}/skills/#{file(name)}_test.exs",
+  @spec handler_test(String.t(), String.t()) :: file()
+  def handler_test(module, name) do
+    {"test/#{Macro.underscore(module)}/skills/#{file(name)}_test.exs",
      """
      defmodule #{module(module, name)}Test do
        use ExUnit.Case, async: true
@@ -362,7 +377,7 @@ defmodule Skillbook.Support.Scaffold do
   @doc "The test of all skills of an application."
   @spec test(atom(), String.t()) :: file()
   def test(app, module) do
-    {"test/#{app}/skills_test.exs",
+    {"test/#{Macro.underscore(module)}/skills_test.exs",
      """
      defmodule #{module}.SkillsTest do
        use ExUnit.Case, async: true
@@ -397,6 +412,23 @@ defmodule Skillbook.Support.Scaffold do
   defp check!(kind, name), do: with({:error, text} <- check(kind, name), do: Mix.raise(text))
 
   # The supervision tree
+
+  @doc """
+  The name of the book: that of the child of the application, else the name given, else the module
+  and `Skills`. Raises if the name given is no module.
+  """
+  @spec book!(String.t() | nil, String.t()) :: String.t()
+  def book!(name, module) do
+    unless name == nil or name =~ ~r/\A[A-Z]\w*(\.[A-Z]\w*)*\z/,
+      do: Mix.raise("expected a module as --name, such as #{module}.Assistant, got: #{name}")
+
+    with path when path != nil <- application_file(),
+         [_, book] <- Regex.run(~r/\{Skillbook,\s*name: (:\w+|[A-Z][\w.]*)/, File.read!(path)) do
+      book
+    else
+      _none -> name || "#{module}.Skills"
+    end
+  end
 
   @doc "Adds the book to the children of the application, or prints how."
   @spec add_child(atom(), String.t()) :: term()

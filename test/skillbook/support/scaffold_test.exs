@@ -78,7 +78,13 @@ defmodule Skillbook.Support.ScaffoldTest do
     end
   end
 
-  Mix.Tasks.Skillbook.Install.igniter(%{args: %{options: [name: "MyApp.Assistant"]}})
+  defmodule Igniter.Mix.Task.Args do
+    defstruct [:options, :argv, :argv_flags]
+  end
+
+  alias Mix.Tasks.Skillbook.Install
+  args = Install.parse_argv(~w(--yes --skillbook.install.name MyApp.Assistant))
+  Install.igniter(%{args: args})
   """
 
   test "an application is set up, twice, and its tests run", %{tmp_dir: folder} do
@@ -124,10 +130,32 @@ defmodule Skillbook.Support.ScaffoldTest do
            "skillbook.gen.workflow expects a name and a description in quotes, got: " <>
              "reports.morning"},
           {["skillbook.install", "now"], "skillbook.install expects no arguments, got: now"},
+          {["skillbook.install", "--name", "my_book"],
+           "expected a module as --name, such as MyApp.Assistant, got: my_book"},
           {["skillbook.install", "--nme", "X"], "skillbook.install has no option --nme"}
         ] do
       assert mix(app, arguments, 1) =~ text
     end
+  end
+
+  test "the modules begin as those of the application do", %{tmp_dir: folder} do
+    assert {_, 0} = System.cmd("mix", ~w(new my_api --sup --module MyAPI.Core), cd: folder)
+    app = Path.join(folder, "my_api")
+
+    first = mix(app, ["skillbook.install"])
+    assert first =~ "* editing lib/my_api/core/application.ex"
+    assert first =~ "Skillbook.view(MyAPI.Core.Skills)"
+
+    assert File.read!(Path.join(app, "lib/my_api/core/skills/greetings/hello.ex")) =~
+             "defmodule MyAPI.Core.Skills.Greetings.Hello do"
+
+    assert File.read!(Path.join(app, "test/my_api/core/skills_test.exs")) =~
+             "defmodule MyAPI.Core.SkillsTest do"
+
+    # The book that is there has the name that it was given.
+    again = mix(app, ["skillbook.install", "--name", "MyAPI.Helper"])
+    assert length(String.split(again, "* unchanged")) == 5
+    assert again =~ "Skillbook.view(MyAPI.Core.Skills)"
   end
 
   # The library is on the code path, as it is for a dependency.

@@ -52,12 +52,12 @@ defmodule Skillbook.CLI.New do
   defp files(:handler, name, description, _options) do
     case {Session.modules(), Code.ensure_loaded?(Mix)} do
       {[{:modules, app} | _], true} ->
-        module = app |> Atom.to_string() |> Macro.camelize()
+        module = Scaffold.module(app)
 
         {:ok,
          [
-           Scaffold.handler(app, module, name, description),
-           Scaffold.handler_test(app, module, name)
+           Scaffold.handler(module, name, description),
+           Scaffold.handler_test(module, name)
          ]}
 
       _none ->
