@@ -290,7 +290,8 @@ defmodule Skillbook.Usage do
   end
 
   @doc false
-  # A value that differs if the counts of a period have changed, for lists that are kept of them.
+  # A value that differs if a report of a period has changed, for lists that are kept of it: if
+  # there are new counts, or if the view shows other ones of their names.
   @spec state(View.t(), DateTime.t(), DateTime.t()) ::
           {:ok, term()} | {:error, SQL.Error.t()}
   def state(view, since, until) do
@@ -303,8 +304,28 @@ defmodule Skillbook.Usage do
 
       with :ok <- Writer.flush(book.name),
            {:ok, %{rows: [[number]]}} <- SQL.query(Book.sql(book), statement),
-           do: {:ok, {hour(since), hour(until), number}}
+           rights = view |> View.state() |> Tuple.delete_at(0),
+           key = {:usage_names, rights, hour(since), hour(until), number},
+           shown = {:usage_shown, View.state(view), key},
+           {:ok, missing} <-
+             Cache.keep_ok(view.book, shown, fn -> missing(view, key, since, until) end),
+           do: {:ok, {key, missing}}
     end
+  end
+
+  # A digest of the names that the view does not show. New counts rarely have new names, and a
+  # change of the catalog rarely shows or hides one.
+  defp missing(view, key, since, until) do
+    with {:ok, names} <- Cache.keep_ok(view.book, key, fn -> names(view, since, until) end),
+         do: {:ok, Cache.key(View.missing(view, names))}
+  end
+
+  defp names(view, since, until) do
+    {within, params} = within(since, until, view.profile, %{all_events: true})
+    statement = "select distinct name from skillbook_usage where #{within}"
+
+    with {:ok, %{rows: rows}} <- SQL.query(Book.sql(Book.of!(view)), statement, params),
+         do: {:ok, Enum.concat(rows)}
   end
 
   # Those without a name are counted, too.
@@ -322,6 +343,7 @@ defmodule Skillbook.Usage do
   @counts "'read', 'run', 'failed'"
   @costs "'prompt', 'completion', 'cached', 'cost'"
 
+  defp events(%{all_events: true}), do: "#{@counts}, #{@costs}"
   defp events(%{costs: true}), do: @costs
   defp events(_options), do: @counts
 
@@ -344,24 +366,9 @@ defmodule Skillbook.Usage do
     }
   end
 
-  # The names of rows that the view does not show. New counts rarely have new names.
-  defp hidden(view, rows) do
-    names = rows |> Enum.map(&hd/1) |> Enum.uniq()
-    key = {:usage_names, View.state(view), names}
-
-    view.book
-    |> Cache.keep(key, fn -> hidden_names(view, names) end)
-    |> MapSet.new()
-  end
-
-  # To list all names takes less time than to look for a part of them.
-  @part 20
-
-  defp hidden_names(view, names) do
-    if length(names) * @part < View.count(view),
-      do: Enum.reject(names, &View.named?(view, &1)),
-      else: names -- View.names(view)
-  end
+  # The names of rows that the view does not show.
+  defp hidden(view, rows),
+    do: view |> View.missing(rows |> Enum.map(&hd/1) |> Enum.uniq()) |> MapSet.new()
 
   defp key(row, groups) when is_list(groups), do: Enum.map(groups, &key(row, &1))
   defp key([name | _], :name), do: name

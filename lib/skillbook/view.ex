@@ -366,9 +366,14 @@ defmodule Skillbook.View do
     do: Native.view_names(ref, options[:kind], Keyword.get(options, :listed, false))
 
   @doc false
-  # Whether an entry has exactly this name, which is no alias.
+  # Those of these names that no entry has. An alias is no name.
+  @spec missing(t(), [String.t()]) :: [String.t()]
+  def missing(%__MODULE__{ref: ref}, names), do: Native.view_missing(ref, names)
+
+  @doc false
+  # Whether an entry has exactly this name.
   @spec named?(t(), String.t()) :: boolean()
-  def named?(view, name), do: match?(%Entry{name: ^name}, find(view, name))
+  def named?(view, name), do: missing(view, [name]) == []
 
   # Rows of one query; rows that the view hides are dropped afterwards.
   @rows_at_once 200
@@ -391,9 +396,8 @@ defmodule Skillbook.View do
   defp first_named(view, count, last, read, shown?, size, done) do
     with {:ok, rows} <- read.(size, last) do
       # Many rows often have few names.
-      named = rows |> Enum.map(& &1.name) |> Enum.uniq() |> Enum.filter(&named?(view, &1))
-      named = MapSet.new(named)
-      done = done ++ Enum.filter(rows, &(&1.name in named and shown?.(&1)))
+      missing = missing(view, rows |> Enum.map(& &1.name) |> Enum.uniq())
+      done = done ++ Enum.filter(rows, &(&1.name not in missing and shown?.(&1)))
 
       if length(done) >= count or length(rows) < size,
         do: {:ok, Enum.take(done, count)},

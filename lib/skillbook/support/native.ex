@@ -26,6 +26,7 @@ defmodule Skillbook.Native do
       view_entries(view, domain, kind, listed),
       view_page(view, from, limit, listed),
       view_names(view, kind, listed),
+      view_missing(view, names),
       view_domains(view),
       view_help(view, path),
       view_help_domain(view, name),

@@ -222,6 +222,18 @@ twin! {
     .encode(env))
 }
 
+twin! {
+    /// Those of some names that no entry has.
+    "DirtyCpu" fn view_missing_now | view_missing_dirty(
+        env, view: ResourceArc<ViewResource>, names: Vec<&'a str>
+    )
+    if names.len() <= twin::ITEMS
+    => {
+        let missing = |name: &&str| view.core().find_named(name).is_none();
+        Ok(names.into_iter().filter(missing).collect::<Vec<_>>().encode(env))
+    }
+}
+
 /// The names of those entries that may be loaded for a request.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn view_pickable(view: ResourceArc<ViewResource>, names: Vec<String>) -> Vec<String> {

@@ -56,7 +56,7 @@ defmodule Skillbook.Web.Page.Home do
   # are made once for the counts.
   defp used(view, since, until) do
     with {:ok, counts} <- Usage.state(view, since, until) do
-      Cache.keep_ok(view.book, {:used, View.state(view), counts}, fn ->
+      Cache.keep_ok(view.book, {:used, counts}, fn ->
         with {:ok, report} <- Usage.report(view, since: since, until: until) do
           failed =
             for %{failed: count, key: name} when count > 0 <- report.rows, do: {name, count}

@@ -75,7 +75,8 @@ defmodule Skillbook.Web.Page.Parts do
   defp row(columns, cells) do
     cells =
       for {{column, cell}, at} <- Enum.with_index(Enum.zip(columns, cells)) do
-        attributes = [data_column: if(at > 0, do: column)]
+        # In a list the name of a column stands before its cell, unless that is empty.
+        attributes = [data_column: if(at > 0 and cell not in [nil, false, "", []], do: column)]
 
         if at == 0,
           do: tag(:th, [scope: "row", role: "rowheader"] ++ attributes, cell),

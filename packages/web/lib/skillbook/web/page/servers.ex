@@ -135,7 +135,12 @@ defmodule Skillbook.Web.Page.Servers do
 
   defp content(request, %{offers: []}) do
     if Enum.any?(sources(request), &Caller.reads?(request.caller, &1.tenant)),
-      do: Parts.empty("No MCP server of this book offers anything now."),
+      do:
+        Parts.empty(
+          request,
+          "No MCP server of this book offers anything now.",
+          {"See problems", ["diagnostics"]}
+        ),
       else:
         Parts.empty([
           "This book has no MCP servers. A source ",

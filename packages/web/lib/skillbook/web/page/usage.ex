@@ -10,7 +10,7 @@ defmodule Skillbook.Web.Page.Usage do
   alias Skillbook.Run.CircuitBreaker
   alias Skillbook.Web.Caller
   alias Skillbook.Web.Page.{Chart, Layout, Parts}
-  alias Skillbook.{Book, Usage, View}
+  alias Skillbook.{Book, Usage}
 
   # The periods: the text, its days, and the letters of a bucket that a bar stands for.
   @periods [
@@ -35,7 +35,7 @@ defmodule Skillbook.Web.Page.Usage do
     period = [since: DateTime.add(until, -days * 86_400 + 3600), until: until]
 
     with {:ok, counts} <- Usage.state(view, period[:since], until),
-         key = {:usage_page, View.state(view), counts, id},
+         key = {:usage_page, counts, id},
          {:ok, kept} <- Cache.keep_ok(view.book, key, fn -> read(view, period, letters) end) do
       data =
         Map.merge(kept, %{
