@@ -85,9 +85,9 @@ for dialect <- [:sqlite, :postgres] do
     end
 
     test "the migration can be undone", %{sql: sql} do
-      assert {:ok, [22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11]} = Migrations.undo(sql, 11)
+      assert Migrations.undo(sql, 11) == {:ok, Enum.to_list(24..11)}
       assert {:error, %{kind: :no_such_table}} = Table.read(sql, "m", nil, digests([1]))
-      assert {:ok, [11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22]} = Migrations.run(sql)
+      assert Migrations.run(sql) == {:ok, Enum.to_list(11..24)}
       assert read(sql, [1]) == []
     end
   end

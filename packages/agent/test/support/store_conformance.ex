@@ -636,7 +636,7 @@ defmodule Skillbook.StoreConformance do
           assert Enum.map(rest, & &1.name) == ["b", "b", "c"]
         end
 
-        # Profiles with few labels read only the sets that they hold, and those with many all rows.
+        # Profiles with few labels read only the sets that they hold, those with many all rows.
         test "has the entries of which a profile holds all labels", %{book: book} do
           labels = ["a", "ab", "b", "ä", "a,b", "a\"", "a\\", "]", "^", "[\"a\""]
           sets = for one <- labels, other <- labels, do: Enum.uniq([one, other])

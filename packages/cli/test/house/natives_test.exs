@@ -134,6 +134,7 @@ defmodule Skillbook.House.NativesTest do
       view_suggest: {[small, "haikus", :stored], [large, "haikus", :stored]},
       view_spelled: {[small, "Haiku"], [small, String.duplicate("a", 65)]},
       view_spelled: {[small, "Haiku"], [large, "Haiku"]},
+      view_missing: {[small, ["haiku"]], [small, List.duplicate("haiku", 65)]},
       view_entries: {[small, nil, nil, false], [large, nil, :skill, true]},
       view_entries: {[large, "few", nil, true], [large, "many", nil, false]},
       view_page: {[large, "", 64, false], [large, "", 65, false]},

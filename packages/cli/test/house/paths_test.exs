@@ -36,7 +36,7 @@ defmodule Skillbook.House.PathsTest do
     # which people sign in are asked for by each step that needs a connection. Writes that commit
     # together have a process. Entries of the store are taken in by three calls, and subscribers
     # hear that the book has started.
-    within(fn _ -> start(folder) end, [modules: 83, switches: 434, native: 59], earlier)
+    within(fn _ -> start(folder) end, [modules: 85, switches: 450, native: 61], earlier)
   end
 
   test "prompt, the second of a view", %{tmp_dir: folder} do

@@ -179,7 +179,7 @@ for dialect <- [:sqlite, :postgres] do
       book = book(builtins: false, store: store, vaults: [[name: "drive"]], watch: false)
       sql = Book.sql(Book.fetch!(book))
       # Later migrations add settings.
-      new = [["connections", "0"], ["operations", "0"], ["server_approvals", "0"]]
+      new = for key <- ~w(connections operations server_approvals usage), do: [key, "0"]
       assert Map.update!(rows(sql, columns), "skillbook_settings", &(&1 -- new)) == before
       assert SQL.query!(sql, "select * from skillbook_search_unindexed").rows == []
 

@@ -175,7 +175,7 @@ defmodule Skillbook.Web.Html do
   defp parts(<<char::utf8, rest::binary>>), do: [<<char::utf8>> | parts(rest)]
   defp parts(<<_, rest::binary>>), do: ["\uFFFD" | parts(rest)]
 
-  # A page has thousands of texts, and nearly all need nothing: ASCII without controls and escapes.
+  # A page has thousands of texts, and nearly all need nothing: ASCII without controls or escapes.
   defp ordinary?(<<char, rest::bits>>)
        when char in 0x20..0x7E and char not in [?&, ?<, ?>, ?", ?'],
        do: ordinary?(rest)
