@@ -40,6 +40,7 @@ defmodule Bench.Scale do
     search: "the same again",
     written: "the same after the tenant's own write",
     list: "the tenant's entries listed from the store",
+    page: "the first 50 of them",
     reads: "a read: 50, 99 and 99.9 of 100 in",
     reads_other: "the same during 1,000 changes of others",
     reads_own: "the same during 1,000 changes of its own"
@@ -246,6 +247,7 @@ defmodule Bench.Scale do
       best(fn -> each(1..5, fn at -> {:error, _} = Store.fetch(view, "entri-#{at}x") end) end)
 
     list = best(fn -> each(1..5, fn _ -> {:ok, _} = Store.list(view) end) end)
+    page = best(fn -> each(1..20, fn _ -> {:ok, _} = Store.list(view, limit: 50) end) end)
 
     changes = fn profile -> fn -> for at <- 1..@changes, do: create(profile, "read-#{at}") end end
     reads = reads(one, fn -> Process.sleep(1_000) end)
@@ -264,6 +266,7 @@ defmodule Bench.Scale do
       search: {:time, again_searched},
       written: {:time, written},
       list: {:time, list},
+      page: {:time, page},
       reads: {:times, reads},
       reads_other: {:times, reads_other},
       reads_own: {:times, reads_own}
