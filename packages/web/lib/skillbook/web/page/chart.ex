@@ -166,7 +166,8 @@ defmodule Skillbook.Web.Page.Chart do
       for {{name, marks}, number} <- Enum.with_index(rows) do
         y = head + number * row
         name = text(@right, y + if(broad?, do: 17, else: 12), "start", shorten(name, broad?))
-        [name, for(mark <- marks, do: mark(mark, x, y + if(broad?, do: 8, else: 17)))]
+        marks = Enum.map(seen(marks, x), &mark(&1, x, y + if(broad?, do: 8, else: 17)))
+        [name, marks]
       end
 
     place = x.(DateTime.to_unix(now, :millisecond))
@@ -177,6 +178,16 @@ defmodule Skillbook.Web.Page.Chart do
         else: []
 
     svg(about, height, [ticks, lines, current], width)
+  end
+
+  # Of marks that look the same and lie on each other, the last one, which is on top.
+  defp seen(marks, x) do
+    place = fn at -> at && round(x.(at)) end
+
+    marks
+    |> Enum.reverse()
+    |> Enum.uniq_by(&{place.(&1.from), place.(&1.to), &1.class})
+    |> Enum.reverse()
   end
 
   defp mark(%{to: nil} = mark, x, y), do: dot(mark, x, y)

@@ -76,6 +76,27 @@ defmodule Skillbook.Web.Page.ChartTest do
     end
   end
 
+  test "marks that hide each other are one, with the text of the one on top" do
+    {first, last} = {~U[2026-03-01 00:00:00Z], ~U[2026-03-02 00:00:00Z]}
+    at = DateTime.to_unix(first, :millisecond) + 43_200_000
+
+    marks =
+      for {seconds, class, text} <- [
+            {0, "good", "a"},
+            {1, "good", "b"},
+            {2, "bad", "c"},
+            {3600, "good", "d"}
+          ],
+          do: %{from: at + seconds * 1000, to: nil, class: class, text: text}
+
+    for chart <- Chart.time_line(@about, {first, last}, first, [{"x.run", marks}]) do
+      dots =
+        for {_attributes, [{"title", _, [text]}]} <- named(elements(chart), "circle"), do: text
+
+      assert dots == ["b", "c", "d"]
+    end
+  end
+
   test "marks have their place in time, and none is outside" do
     {first, last} = {~U[2026-03-01 00:00:00Z], ~U[2026-03-02 00:00:00Z]}
     at = fn hour -> DateTime.to_unix(first, :millisecond) + hour * 3_600_000 end
