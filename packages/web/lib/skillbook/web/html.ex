@@ -182,7 +182,7 @@ defmodule Skillbook.Web.Html do
 
   defp ordinary?(rest), do: rest == ""
 
-  # Each is gone through once. NUL cannot stand in HTML.
+  # The others are gone through once. NUL cannot stand in HTML.
   @escapes [
     {?&, "&amp;"},
     {?<, "&lt;"},
