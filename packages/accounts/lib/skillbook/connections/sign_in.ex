@@ -150,8 +150,8 @@ defmodule Skillbook.Connections.SignIn do
   def visible(book, account, profile) do
     services = Enum.map(account.services, &Atom.to_string/1)
     {:ok, view} = View.new(book.catalog, %{profile | services: services})
-    visible = MapSet.new(View.names(view))
-    Enum.filter(used(account), &(&1 in visible))
+    commands = used(account)
+    commands -- View.missing(view, commands)
   end
 
   # The commands of the account's services.

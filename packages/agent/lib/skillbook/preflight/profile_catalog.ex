@@ -70,8 +70,7 @@ defmodule Skillbook.Preflight.ProfileCatalog do
     key = Cache.key({:sees_all, View.state(view), View.state(other)})
 
     with :error <- Cache.fetch(book.name, PreflightCache, key) do
-      seen = MapSet.new(View.names(view))
-      all? = Enum.all?(View.names(other), &MapSet.member?(seen, &1))
+      all? = View.missing(view, View.names(other)) == []
       Cache.put(book.name, PreflightCache, key, all?)
       all?
     else

@@ -167,8 +167,11 @@ defmodule Skillbook.Web.Page do
 
   # A caller that may not, and a profile that does not exist, are the same.
   defp see_as(request) do
-    case Request.query(request) do
-      %{"as" => id} when is_binary(id) and id != "" ->
+    case Layout.as(request) do
+      nil ->
+        {:ok, request}
+
+      id ->
         with {:reading, true} <- {:reading, request.method == "GET"},
              {:ok, caller} <- Caller.seen_as(request.caller, id) do
           {:ok, %{request | caller: caller}}
@@ -183,9 +186,6 @@ defmodule Skillbook.Web.Page do
           :error ->
             Layout.not_found(%{request | query: ""})
         end
-
-      _other ->
-        {:ok, request}
     end
   end
 end
