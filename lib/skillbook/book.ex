@@ -122,7 +122,7 @@ defmodule Skillbook.Book do
          # same ones.
          {:ok, catalog} <- Catalog.load(book.sources),
          :ok <- Source.check_required(book.sources, Catalog.errors(catalog)) do
-      Catalog.limit(catalog, book.store_memory)
+      catalog = Follower.fetching(catalog, book)
       vectors = book.embedder && Embedding.Vectors.new()
       documents = book.embedder && Embedding.Vectors.new()
       book = %{book | catalog: catalog, vectors: vectors, document_vectors: documents}

@@ -18,16 +18,17 @@ defmodule Skillbook.Catalog do
 
   alias Skillbook.Catalog.Handlers
   alias Skillbook.Support.Arguments
-  alias Skillbook.{Change, ConfigError, Diagnostic, Entry, Native, OptionError, Source}
+  alias Skillbook.{Change, ConfigError, Diagnostic, Entry, Native, OptionError, Profile, Source}
 
   @type t :: %__MODULE__{
           ref: reference(),
           sources: [Source.t()],
-          functions: %{optional(String.t()) => function()}
+          functions: %{optional(String.t()) => function()},
+          fetch: {module(), atom(), [term()]} | nil
         }
 
   @enforce_keys [:ref, :sources]
-  defstruct [:ref, :sources, functions: %{}]
+  defstruct [:ref, :sources, :fetch, functions: %{}]
 
   @doc """
   Reads the sources, a list of the items that `Skillbook.Source.list/1` takes.
@@ -149,25 +150,38 @@ defmodule Skillbook.Catalog do
   end
 
   @doc false
-  # Takes in all rows of the store's table when a book starts, some at a time in the order of
-  # their ids: they are read when somebody needs their entries. `loaded/2` shows them. Also
-  # returns the ids of rows that cannot be read and the reasons.
-  @spec loading(t()) :: reference()
-  def loading(%__MODULE__{ref: ref} = catalog) do
-    check_stored(catalog)
-    Native.catalog_loading(ref)
+  # Fetches the rows of a tenant if they are not there, with the function of the field `:fetch`. It
+  # gets the catalog and the tenant, and uses `begin/2`, `take_in/2` and `fetched/2`.
+  @spec fetch(t(), Profile.tenant()) :: :ok | {:error, Exception.t()}
+  def fetch(%__MODULE__{fetch: nil}, _tenant), do: :ok
+
+  def fetch(%__MODULE__{ref: ref, fetch: {module, function, arguments}} = catalog, tenant) do
+    if Native.catalog_has(ref, tenant),
+      do: :ok,
+      else: apply(module, function, [catalog, tenant | arguments])
   end
 
   @doc false
-  @spec take_in(t(), reference(), rows :: %{columns: [String.t()], rows: [[term()]]}) ::
-          [{integer(), String.t()}]
-  def take_in(%__MODULE__{ref: ref}, loading, %{columns: columns, rows: rows}),
-    do: Native.catalog_take_in(ref, loading, columns, rows)
+  # Begins to fetch the rows of a tenant, or those with a schedule.
+  @spec begin(t(), Profile.tenant() | :scheduled) :: reference()
+  def begin(%__MODULE__{ref: ref} = catalog, tenant) do
+    check_stored(catalog)
+    Native.catalog_fetch(ref, tenant)
+  end
 
   @doc false
-  @spec loaded(t(), reference()) :: :ok
-  def loaded(%__MODULE__{ref: ref}, loading) do
-    Native.catalog_loaded(ref, loading)
+  # Takes in some rows, those of a tenant after those of another. They are read when somebody
+  # needs their entries. Returns the ids of rows that cannot be read and the reasons.
+  @spec take_in(reference(), rows :: %{columns: [String.t()], rows: [[term()]]}) ::
+          [{integer(), String.t()}]
+  def take_in(fetch, %{columns: columns, rows: rows}),
+    do: Native.catalog_take_in(fetch, columns, rows)
+
+  @doc false
+  # Ends a fetch. If these were all, they are shown.
+  @spec fetched(reference(), boolean()) :: :ok
+  def fetched(fetch, whole? \\ true) do
+    Native.catalog_fetched(fetch, whole?)
     :ok
   end
 
@@ -198,7 +212,11 @@ defmodule Skillbook.Catalog do
 
   @doc "Returns the number of entries that `Skillbook.View.all/1` shows."
   @spec count(t()) :: non_neg_integer()
-  def count(%__MODULE__{ref: ref}), do: Native.catalog_count(ref)
+  def count(%__MODULE__{ref: ref} = catalog) do
+    with {:error, error} <- fetch(catalog, :all), do: raise(error)
+    Native.catalog_count(ref)
+  end
+
   def count(other), do: Arguments.check!("Skillbook.Catalog.count/1", catalog: {:catalog, other})
 
   @doc """
@@ -210,7 +228,11 @@ defmodule Skillbook.Catalog do
       {:source_missing, :error}
   """
   @spec diagnostics(t()) :: [Diagnostic.t()]
-  def diagnostics(%__MODULE__{ref: ref}), do: Native.catalog_diagnostics(ref)
+  def diagnostics(%__MODULE__{ref: ref} = catalog) do
+    # Without the database, those of the entries that are in memory.
+    _ = fetch(catalog, :all)
+    Native.catalog_diagnostics(ref)
+  end
 
   def diagnostics(other),
     do: Arguments.check!("Skillbook.Catalog.diagnostics/1", catalog: {:catalog, other})
@@ -234,15 +256,17 @@ defmodule Skillbook.Catalog do
 
   @doc false
   # Entries of the store that nobody reads are packed. Those that are read take about so many
-  # bytes at most.
-  @spec limit(t(), pos_integer()) :: :ok
-  def limit(%__MODULE__{ref: ref}, bytes) do
-    Native.catalog_limit(ref, bytes)
+  # bytes at most. If there are more than `records`, those of a tenant are forgotten when nobody
+  # reads them; with `nil` all stay.
+  @spec limit(t(), pos_integer(), non_neg_integer() | nil) :: :ok
+  def limit(%__MODULE__{ref: ref}, bytes, records) do
+    Native.catalog_limit(ref, bytes, records)
     :ok
   end
 
   @doc false
-  # Packs the entries of the store that were not read since this was called last.
+  # Packs the entries of the store that were not read since this was called last, and forgets those
+  # of tenants that nobody reads, if there are many.
   @spec rest(t()) :: :ok
   def rest(%__MODULE__{ref: ref}) do
     Native.catalog_rest(ref)

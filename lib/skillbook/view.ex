@@ -39,6 +39,7 @@ defmodule Skillbook.View do
     OptionError,
     Part,
     Profile,
+    SQL,
     UnknownSkillError
   }
 
@@ -64,25 +65,32 @@ defmodule Skillbook.View do
       :skills
   """
   @spec new(Catalog.t(), Profile.t() | Skillbook.options()) ::
-          {:ok, t()} | {:error, OptionError.t()}
-  def new(%Catalog{ref: ref, functions: functions}, profile) do
-    with {:ok, profile} <- Profile.new(profile) do
-      {ids, globs} = {Profile.ids(profile), Profile.globs(profile)}
-
-      case Native.view_new(ref, ids, profile.tenant, profile.grants, globs, profile.services) do
-        {:ok, view, generation} ->
-          view = %__MODULE__{ref: view, profile: profile, generation: generation}
-          {:ok, %{view | functions: functions}}
-
-        {:error, {:bad_glob, glob, reason}} ->
-          problem = {:invalid, "globs (#{reason})", glob}
-          {:error, %OptionError{subject: "a profile", option: :skills, problem: problem}}
-      end
-    end
+          {:ok, t()} | {:error, OptionError.t() | SQL.Error.t()}
+  def new(%Catalog{} = catalog, profile) do
+    with {:ok, profile} <- Profile.new(profile), do: of_catalog(catalog, profile)
   end
 
   def new(catalog, _profile),
     do: Arguments.check!("Skillbook.View.new/2", catalog: {:catalog, catalog})
+
+  defp of_catalog(catalog, profile) do
+    {ids, globs} = {Profile.ids(profile), Profile.globs(profile)}
+    %{tenant: tenant, grants: grants, services: services} = profile
+
+    case Native.view_new(catalog.ref, ids, tenant, grants, globs, services) do
+      {:ok, view, generation} ->
+        view = %__MODULE__{ref: view, profile: profile, generation: generation}
+        {:ok, %{view | functions: catalog.functions}}
+
+      {:error, {:bad_glob, glob, reason}} ->
+        problem = {:invalid, "globs (#{reason})", glob}
+        {:error, %OptionError{subject: "a profile", option: :skills, problem: problem}}
+
+      # Again if they go at this moment, which happens at most every few minutes.
+      :away ->
+        with :ok <- Catalog.fetch(catalog, tenant), do: of_catalog(catalog, profile)
+    end
+  end
 
   @doc "Like `new/2`, but raises the error."
   @spec new!(Catalog.t(), Profile.t() | Skillbook.options()) :: t()
@@ -103,10 +111,7 @@ defmodule Skillbook.View do
   @spec all(Catalog.t() | atom()) :: t()
   def all(book) when is_atom(book), do: %{all(Book.fetch!(book).catalog) | book: book}
 
-  def all(%Catalog{} = catalog) do
-    {:ok, view} = new(catalog, Profile.unrestricted())
-    view
-  end
+  def all(%Catalog{} = catalog), do: new!(catalog, Profile.unrestricted())
 
   def all(other) do
     Arguments.check!("Skillbook.View.all/1", book_or_catalog: {:catalog, other})
@@ -118,10 +123,8 @@ defmodule Skillbook.View do
   def all_of(book, tenant) when is_atom(book),
     do: %{all_of(Book.fetch!(book).catalog, tenant) | book: book}
 
-  def all_of(%Catalog{} = catalog, tenant) do
-    {:ok, view} = new(catalog, %{Profile.unrestricted() | tenant: tenant})
-    view
-  end
+  def all_of(%Catalog{} = catalog, tenant),
+    do: new!(catalog, %{Profile.unrestricted() | tenant: tenant})
 
   @doc false
   # Returns the view of a running book for a profile or the id of one of its profiles.
@@ -131,7 +134,7 @@ defmodule Skillbook.View do
 
     case of_book(book, Book.profile(book, profile)) do
       {:ok, view} -> view
-      {:error, %OptionError{} = error} -> raise error
+      {:error, error} -> raise error
     end
   end
 

@@ -85,7 +85,9 @@ defmodule Skillbook.Explanation do
     if profile == nil,
       do: raise(%OptionError{subject: "an explanation", option: :profile, problem: :missing})
 
-    catalog |> View.new!(profile) |> of(tenant, name, prompt)
+    view = View.new!(catalog, profile)
+    with {:error, error} <- Catalog.fetch(catalog, tenant), do: raise(error)
+    of(view, tenant, name, prompt)
   end
 
   def new(book, name, options) do

@@ -88,7 +88,6 @@ defmodule Skillbook.Catalog.Watcher do
       book: book.name,
       catalog: catalog,
       generation: Catalog.generation(catalog),
-      entries: Catalog.names(catalog),
       # There is a book for each test.
       severities: if(book.test, do: [:error], else: [:error, :warning]),
       # Those that were logged, how many there were when all were looked at, and the generation
@@ -214,14 +213,12 @@ defmodule Skillbook.Catalog.Watcher do
     began = System.monotonic_time()
     {change, _unread} = made = make.(state.catalog)
 
-    entries = state.entries + length(change.added) - length(change.removed)
-
     if change.generation != state.generation do
-      report(state.book, change, entries, System.monotonic_time() - began)
+      report(state, change, System.monotonic_time() - began)
       publish(state.book, {:skillbook, state.book, change})
     end
 
-    {made, %{state | generation: change.generation, entries: entries}}
+    {made, %{state | generation: change.generation}}
   end
 
   defp log_later(%{logs?: true} = state), do: state
@@ -248,9 +245,9 @@ defmodule Skillbook.Catalog.Watcher do
       else: %{state | problems: MapSet.union(problems, current)}
   end
 
-  defp report(book, change, entries, duration) do
+  defp report(%{book: book, catalog: catalog}, change, duration) do
     counts = Map.new([:added, :changed, :removed], &{&1, length(Map.fetch!(change, &1))})
-    measurements = Map.merge(counts, %{duration: duration, entries: entries})
+    measurements = Map.merge(counts, %{duration: duration, entries: Catalog.names(catalog)})
     metadata = %{book: book, generation: change.generation}
     Telemetry.event([:skillbook, :catalog, :reload], measurements, metadata)
   end

@@ -19,8 +19,8 @@ defmodule Skillbook.Store.Follower do
   alias Skillbook.Run.Operations
   alias Skillbook.SQL.Error
   alias Skillbook.Store.Table
-  alias Skillbook.Support.Number
-  alias Skillbook.{Catalog, Part, SQL, Stored, Telemetry}
+  alias Skillbook.Support.{Number, UntilError}
+  alias Skillbook.{Catalog, Part, Profile, SQL, Stored, Telemetry}
 
   require Logger
 
@@ -34,7 +34,6 @@ defmodule Skillbook.Store.Follower do
   @max_poll 30_000
 
   @columns Enum.join(Table.columns(), ", ")
-  @id_at Enum.find_index(Table.columns(), &(&1 == :id))
 
   @doc "Starts the follower of a running book."
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
@@ -42,7 +41,27 @@ defmodule Skillbook.Store.Follower do
   @doc "The child specification of the process group."
   def nodes, do: %{id: @nodes, start: {:pg, :start_link, [@nodes]}}
 
-  @doc "Loads the database into the catalog of a book that is starting."
+  # So many records are in memory from the start, and stay. If there are more, those of a tenant
+  # are fetched when somebody reads them.
+  @few 10_000
+
+  @doc "Returns the catalog of a book, which fetches records that are not in memory."
+  @spec fetching(Catalog.t(), Skillbook.Book.t()) :: Catalog.t()
+  def fetching(catalog, %{store: nil} = book) do
+    Catalog.limit(catalog, book.store_memory, nil)
+    catalog
+  end
+
+  def fetching(catalog, book) do
+    # An embedder needs the texts of all.
+    Catalog.limit(catalog, book.store_memory, if(book.embedder, do: nil, else: @few))
+    %{catalog | fetch: {__MODULE__, :fetch, [Map.take(book, [:name, :store])]}}
+  end
+
+  @doc """
+  Loads the database into the catalog of a book that is starting. If it has many records, these
+  are the ones that are common to all tenants, and those with a schedule.
+  """
   @spec load(Skillbook.Book.t()) :: {:ok, non_neg_integer()} | {:error, Error.t()}
   def load(book) do
     # In a short-lived process, because the rows are garbage that a long-lived caller would keep.
@@ -59,15 +78,11 @@ defmodule Skillbook.Store.Follower do
     |> Task.await(:infinity)
   end
 
-  # Some rows at a time, since as terms they are larger than in the catalog. The revision was read
-  # before them: a row that changes meanwhile has a later one, and is read again.
-  @loaded_at_once 2_000
-
   defp load(book, 0) do
-    loading = Catalog.loading(book.catalog)
-
-    with :ok <- take_in(book, loading, rows_after(book, 0)),
-         do: Catalog.loaded(book.catalog, loading)
+    with {:ok, many?} <- Table.more?(sql(book), @few) do
+      parts = if many? and book.embedder == nil, do: [nil, :scheduled], else: [:all]
+      UntilError.each(parts, &fetch(book.catalog, &1, book))
+    end
   end
 
   # The connection was lost and is back, maybe without some entries. Readers see all of them at
@@ -80,23 +95,41 @@ defmodule Skillbook.Store.Follower do
     end
   end
 
-  # The next rows are read while the catalog takes in these.
-  defp take_in(book, loading, {:ok, %{rows: rows}}) do
-    next =
-      if length(rows.rows) == @loaded_at_once do
-        id = Enum.at(List.last(rows.rows), @id_at)
-        Task.async(fn -> rows_after(book, id) end)
-      end
+  # Some rows at a time, since as terms they are larger than in the catalog.
+  @fetched_at_once 2_000
 
-    log_unread(book, Catalog.take_in(book.catalog, loading, rows))
-    if next, do: take_in(book, loading, Task.await(next, :infinity)), else: :ok
+  @doc """
+  Fetches the records of a tenant into a catalog; with `:all` those of all tenants, and with
+  `:scheduled` those with a schedule.
+
+  The catalog may have seen later revisions than the rows, and knows which of its records are
+  newer. A row that changes meanwhile has a later revision, and is read again.
+  """
+  @spec fetch(Catalog.t(), Profile.tenant() | :scheduled, map()) :: :ok | {:error, Error.t()}
+  def fetch(catalog, tenant, book) do
+    fetch = Catalog.begin(catalog, tenant)
+    result = take_in(book, fetch, tenant, rows_after(book, tenant, nil))
+    Catalog.fetched(fetch, result == :ok)
+    result
   end
 
-  defp take_in(_book, _loading, error), do: error
+  # The next rows are read while the catalog takes in these.
+  defp take_in(book, fetch, tenant, {:ok, %{rows: rows} = result}) do
+    next =
+      if length(rows) == @fetched_at_once,
+        do: Task.async(fn -> rows_after(book, tenant, List.last(rows)) end)
 
-  defp rows_after(book, id) do
-    rest = "where enabled = 1 and deleted_at is null and id > $1 order by id limit $2"
-    select(book, 0, :some, rest, [id, @loaded_at_once])
+    log_unread(book, Catalog.take_in(fetch, result))
+    if next, do: take_in(book, fetch, tenant, Task.await(next, :infinity)), else: :ok
+  end
+
+  defp take_in(_book, _fetch, _tenant, error), do: error
+
+  defp rows_after(book, tenant, last) do
+    Table.enabled(sql(book), tenant, last, @fetched_at_once)
+  rescue
+    # The database is restarting.
+    ArgumentError -> {:error, Error.closed()}
   end
 
   # Long enough for a database to restart, short enough for the caller of a write.

@@ -312,6 +312,42 @@ defmodule Skillbook.Store.Table do
     end
   end
 
+  @doc """
+  The next enabled entries of a tenant in the order of `{tenant, name, id}`, at most `limit`, as
+  columns and rows. They come after the row `last`, if it is not `nil`.
+
+  With `:all` they are those of all tenants, and with `:scheduled` those with a schedule.
+  """
+  def enabled(sql, tenant, last, limit) do
+    {these, params} =
+      case tenant do
+        :all -> {"1 = 1", []}
+        :scheduled -> {"e.schedule is not null", []}
+        one -> {"e.tenant = $1", [Tenants.to_column(one)]}
+      end
+
+    name = in_byte_order(sql, "e.name")
+    place = if last, do: Enum.map([:tenant, :name, :id], &Enum.at(last, column_at(&1))), else: []
+    [first, second, third] = Enum.map(1..3, &"$#{length(params) + &1}")
+
+    rest =
+      if last, do: " and (e.tenant, #{name}, e.id) > (#{first}, #{second}, #{third})", else: ""
+
+    query =
+      "select #{@all} from skillbook_entries e where #{these} and e.enabled = 1 and " <>
+        "e.deleted_at is null#{rest} order by e.tenant, #{name}, e.id limit #{limit}"
+
+    SQL.query(sql, query, params ++ place)
+  end
+
+  @doc "Whether there are more than so many live entries."
+  def more?(sql, count) do
+    query = "select id from skillbook_entries where deleted_at is null limit 1 offset #{count}"
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query), do: {:ok, rows != []}
+  end
+
+  defp column_at(column), do: Enum.find_index(@columns, &(&1 == column))
+
   @doc "The live entries that are disabled, without their contents."
   def disabled(sql, profile) do
     where = "e.enabled = 0 and e.deleted_at is null order by e.id"

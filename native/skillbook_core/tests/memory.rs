@@ -63,16 +63,18 @@ fn reader(at: usize, count: usize) -> Profile {
 fn load(count: usize) -> (Parts, usize) {
     let (name, root, kind) = ("store".into(), "/store".into(), SourceKind::Stored);
     let parts = Parts::new(Some(Arc::new(Source { name, root, kind, ..Source::default() })));
-    let (mut loading, mut text) = (parts.loading(), 0);
-    for from in (0..count).step_by(2_000) {
-        let records: Vec<_> = (from..count.min(from + 2_000)).map(|at| stored(at, count)).collect();
+    let (tenants, mut text) = (count / OWN, 0);
+    for first in (0..tenants).step_by(40) {
+        let own = |tenant: usize| (tenant..count).step_by(tenants);
+        let records = (first..tenants.min(first + 40)).flat_map(own).map(|at| stored(at, count));
+        let records: Vec<_> = records.collect();
         text += records.iter().map(|record| record.content.len()).sum::<usize>();
-        let blocks = loading.add(records.iter().map(|record| parts.take_in(record)));
+        let fetch = parts.fetch(None);
+        let blocks =
+            parts.fetched(&fetch, records.iter().map(|record| parts.take_in(record)).collect());
         blocks.iter().for_each(|block| block.pack());
     }
-    let (records, blocks) = loading.finish();
-    blocks.iter().for_each(|block| block.pack());
-    parts.loaded(records);
+    parts.rest();
     (parts, text)
 }
 

@@ -174,12 +174,9 @@ fn problems_of_records_are_news_once_somebody_reads_them() {
         let text = format!("---\nrequires: [none]\n---\n{text}");
         Record { id, tenant: tenant(at), ..common::record(&format!("note-{id}"), &text) }
     };
-    let mut loading = parts.loading();
-    let loaded = [note(1, 1, "One"), note(2, 2, "Two")];
-    loading.add(loaded.iter().map(|record| parts.take_in(record)));
-    let (records, blocks) = loading.finish();
-    blocks.iter().for_each(|block| block.pack());
-    parts.loaded(records);
+    let fetched = [note(1, 1, "One"), note(2, 2, "Two")];
+    parts.fetched(&parts.fetch(None), fetched.iter().map(|record| parts.take_in(record)).collect());
+    parts.rest();
     // The paths of problems, and whether the files are looked at.
     let news = |all: bool| {
         let (catalogs, next) = parts.news(all, 0);

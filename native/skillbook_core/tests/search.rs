@@ -453,7 +453,7 @@ proptest! {
                 }
                 2 => {
                     records.retain(|id, _| !ids.contains(id));
-                    parts.put(Vec::new(), &ids.collect::<Vec<_>>());
+                    parts.put(Vec::new(), &ids.map(|id| (id, "".into())).collect::<Vec<_>>());
                 }
                 _ => {
                     let text = |id: i64| doc(&format!("file-{id}"), "", WORDS[at % WORDS.len()]);

@@ -11,7 +11,7 @@ use skillbook_core::catalog::assemble::{assemble, Assembled};
 use skillbook_core::catalog::block::Opener;
 use skillbook_core::catalog::changes::Changes;
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::catalog::records::{read, Class, Loaded, Loading, Records, Written};
+use skillbook_core::catalog::records::{read, Class, Loaded, Records, Written};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::explain::explain;
 use skillbook_core::glob::Globs;
@@ -628,9 +628,12 @@ proptest! {
             Record { id, name, ..record }
         };
         let started: Vec<_> = (1..).zip(started).map(|(id, record)| named(id, record)).collect();
-        let mut loading = Loading::new(Opener::new(store()));
-        loading.add(started.iter().map(|record| Loaded::new(&store(), record)));
-        let mut kept = loading.finish().0;
+        let mut kept = Records::new(Opener::new(store()));
+        // In two times, the newer ones first.
+        let (first, second) = started.split_at(started.len() / 2);
+        for records in [second, first] {
+            kept.add(records.iter().map(|record| Loaded::new(&store(), record)), 1);
+        }
         let mut _held = None;
         let mut there: BTreeMap<i64, Record> =
             started.into_iter().map(|record| (record.id, record)).collect();
@@ -704,9 +707,8 @@ proptest! {
             }
         };
         let records: Vec<_> = (1..).zip(records).map(written).collect();
-        let mut loading = Loading::new(Opener::new(source.clone()));
-        loading.add(records.iter().map(|record| Loaded::new(&source, record)));
-        let loaded = loading.finish().0;
+        let mut loaded = Records::new(Opener::new(source.clone()));
+        loaded.add(records.iter().map(|record| Loaded::new(&source, record)), 1);
         let mut put = Records::new(Opener::new(source.clone()));
         put.put(records.iter().map(|record| Written::new(&source, record)), &[], 1);
         let classes = |records: &Records| {

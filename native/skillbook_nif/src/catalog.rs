@@ -12,30 +12,32 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustc_hash::FxHashSet;
 use rustler::{
-    Binary, Encoder, Env, NifMap, NifResult, NifTaggedEnum, NifUnitEnum, Resource, ResourceArc,
-    Term,
+    Atom, Binary, Encoder, Env, NifMap, NifResult, NifTaggedEnum, NifUnitEnum, Resource,
+    ResourceArc, Term,
 };
 use skillbook_core::catalog::assemble::{assemble_again, Assembled};
 use skillbook_core::catalog::entry::Entry;
 use skillbook_core::catalog::handlers::{HandlerProblem, HandlerProblems};
-use skillbook_core::catalog::records::Loading;
+use skillbook_core::catalog::records::Loaded;
 use skillbook_core::glob::{BadGlob, Globs};
 use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::source::{Source, SourceKind, Trust};
-use skillbook_core::view::{CachedCatalog, Change, Parts, Profile, View};
+use skillbook_core::tenant::Tenant;
+use skillbook_core::view::{CachedCatalog, Change, Fetch, Parts, Profile, View};
 use skillbook_files::parallel::parallel;
 use skillbook_files::LoadedFolder;
 
 use crate::shared::FrozenTerm;
 use crate::store::Rows;
-use crate::{declaration, encode, entry};
+use crate::{declaration, encode, entry, profile};
 
 mod atoms {
-    rustler::atoms! { ok, error }
+    rustler::atoms! { ok, error, scheduled }
 }
 
 /// The Erlang terms of an entry, each built when it is first needed, and kept as long as the entry
@@ -166,11 +168,38 @@ struct Sources {
 #[rustler::resource_impl]
 impl Resource for CatalogResource {}
 
-/// The store's records, while a book starts.
-pub struct LoadingResource(Mutex<Option<Loading>>);
+/// Records of the store that are fetched. If its process ends before, so does this.
+pub struct FetchResource {
+    catalog: ResourceArc<CatalogResource>,
+    fetch: Fetch,
+    /// Those that were taken in and are not in the catalog yet.
+    waiting: Mutex<Vec<Loaded>>,
+    is_ended: AtomicBool,
+}
 
 #[rustler::resource_impl]
-impl Resource for LoadingResource {}
+impl Resource for FetchResource {}
+
+impl Drop for FetchResource {
+    fn drop(&mut self) {
+        self.end(false);
+    }
+}
+
+impl FetchResource {
+    fn add(&self, loaded: Vec<Loaded>) {
+        if !loaded.is_empty() {
+            let blocks = self.catalog.parts.fetched(&self.fetch, loaded);
+            parallel(&blocks, || (), |_, block| block.pack());
+        }
+    }
+
+    fn end(&self, is_whole: bool) {
+        if !self.is_ended.swap(true, Ordering::Relaxed) {
+            self.catalog.parts.end(&self.fetch, is_whole);
+        }
+    }
+}
 
 /// The number of a generation, and the names of entries that differ from those before.
 pub struct Reloaded(Change);
@@ -222,18 +251,25 @@ impl CatalogResource {
     /// records are removed. Makes a generation only if something differs. Also returns the rows
     /// that cannot be read.
     fn store(&self, rows: Rows, is_whole: bool) -> (Reloaded, Vec<(i64, String)>) {
+        let fetch = is_whole.then(|| self.parts.fetch(Some(Tenant::All)));
         let mut removed = rows.removed;
+        let unnamed = |id: &i64| (*id, Arc::from(""));
         // A record that cannot be read any more must not stay as it was.
-        removed.extend(rows.unread.iter().map(|(id, _)| id));
+        removed.extend(rows.unread.iter().map(|(id, _)| unnamed(id)));
         if is_whole {
             let there: FxHashSet<i64> = rows.records.iter().map(|record| record.id).collect();
-            removed.extend(self.parts.record_ids().iter().filter(|id| !there.contains(id)));
+            let ids = self.parts.record_ids();
+            removed.extend(ids.iter().filter(|id| !there.contains(id)).map(unnamed));
         }
         // After a lost connection most are as they were.
         let records = self.parts.differing(rows.records);
         // Records have no handlers, so there are none to look up.
         let records = parallel(&records, || (), |_, record| self.parts.read(record));
-        (Reloaded(self.parts.put(records, &removed)), rows.unread)
+        let change = self.parts.put(records, &removed);
+        if let Some(fetch) = fetch {
+            self.parts.end(&fetch, true);
+        }
+        (Reloaded(change), rows.unread)
     }
 
     fn sources(&self) -> MutexGuard<'_, Sources> {
@@ -415,37 +451,50 @@ fn catalog_store(
     Ok(catalog.store(Rows::read(&columns, rows)?, is_whole))
 }
 
-#[rustler::nif]
-fn catalog_loading(catalog: ResourceArc<CatalogResource>) -> ResourceArc<LoadingResource> {
-    ResourceArc::new(LoadingResource(Mutex::new(Some(catalog.parts.loading()))))
+/// Whether all records that a profile of a tenant reads are there.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn catalog_has(catalog: ResourceArc<CatalogResource>, tenant: Term) -> NifResult<bool> {
+    Ok(catalog.parts.has(&profile::tenant(tenant)?))
 }
 
-/// Adds rows in the order of their ids. Returns those that cannot be read: `[{id, reason}]`.
+/// Begins to fetch the records of a tenant, or those with a schedule.
+#[rustler::nif]
+fn catalog_fetch(
+    catalog: ResourceArc<CatalogResource>,
+    tenant: Term,
+) -> NifResult<ResourceArc<FetchResource>> {
+    let is_all = tenant.decode().is_ok_and(|atom: Atom| atom == atoms::scheduled());
+    let tenant = if is_all { None } else { Some(profile::tenant(tenant)?) };
+    let fetch = catalog.parts.fetch(tenant);
+    let (waiting, is_ended) = Default::default();
+    Ok(ResourceArc::new(FetchResource { catalog, fetch, waiting, is_ended }))
+}
+
+/// Adds rows, those of a tenant after those of another. Returns those that cannot be read:
+/// `[{id, reason}]`.
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_take_in(
-    catalog: ResourceArc<CatalogResource>,
-    loading: ResourceArc<LoadingResource>,
+    fetch: ResourceArc<FetchResource>,
     columns: Vec<String>,
     rows: Vec<Vec<Term>>,
 ) -> NifResult<Vec<(i64, String)>> {
     let rows = Rows::read(&columns, rows)?;
-    let loaded = parallel(&rows.records, || (), |_, record| catalog.parts.take_in(record));
-    let blocks = locked(&loading.0).as_mut().ok_or(rustler::Error::BadArg)?.add(loaded);
-    parallel(&blocks, || (), |_, block| block.pack());
+    let loaded = parallel(&rows.records, || (), |_, record| fetch.catalog.parts.take_in(record));
+    let mut waiting = locked(&fetch.waiting);
+    waiting.extend(loaded);
+    // More of the last tenant may come, and its records are put together once.
+    let last = waiting.last().map(|last| last.tenant().clone());
+    let rest = waiting.iter().rposition(|loaded| Some(loaded.tenant()) != last.as_ref());
+    let rest = waiting.split_off(rest.map_or(0, |at| at + 1));
+    fetch.add(std::mem::replace(&mut *waiting, rest));
     Ok(rows.unread)
 }
 
-/// Shows the rows that were added, and no other records.
+/// Ends a fetch. If it is whole, all records of the tenant are there.
 #[rustler::nif(schedule = "DirtyIo")]
-fn catalog_loaded(
-    catalog: ResourceArc<CatalogResource>,
-    loading: ResourceArc<LoadingResource>,
-) -> NifResult<()> {
-    let loading = locked(&loading.0).take().ok_or(rustler::Error::BadArg)?;
-    let (records, blocks) = loading.finish();
-    parallel(&blocks, || (), |_, block| block.pack());
-    catalog.parts.loaded(records);
-    Ok(())
+fn catalog_fetched(fetch: ResourceArc<FetchResource>, is_whole: bool) {
+    fetch.add(std::mem::take(&mut *locked(&fetch.waiting)));
+    fetch.end(is_whole);
 }
 
 /// The entries with a schedule, or those of one name, as `{record id or nil, ids of its writers,
@@ -469,16 +518,21 @@ fn catalog_generation(catalog: ResourceArc<CatalogResource>) -> u64 {
     catalog.parts.number()
 }
 
-/// Limits the bytes of the records' entries that are open.
+/// Limits the bytes of the records' entries that are open, and the number of the records that stay
+/// without a reader, if those of a tenant can be fetched.
 #[rustler::nif]
-fn catalog_limit(catalog: ResourceArc<CatalogResource>, bytes: usize) {
+fn catalog_limit(catalog: ResourceArc<CatalogResource>, bytes: usize, records: Option<usize>) {
     catalog.parts.limit(bytes);
+    if let Some(records) = records {
+        catalog.parts.hold(records);
+    }
 }
 
 /// Forgets what was not read since this was called last, and packs all records.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_rest(catalog: ResourceArc<CatalogResource>) {
     catalog.parts.rest();
+    catalog.parts.forget();
 }
 
 /// The number of names.

@@ -1,5 +1,7 @@
 //! Decodes rows of the store's table as records, and checks that a profile may see them.
 
+use std::sync::Arc;
+
 use rustler::{Decoder, NifMap, NifResult, NifUnitEnum, Term};
 use skillbook_core::page::record::{list, Access, Origin, Record};
 use skillbook_core::tenant::Tenant;
@@ -38,8 +40,8 @@ const ORIGINS: [(&str, Origin); 3] =
 pub struct Rows {
     /// The records that belong in the catalog.
     pub records: Vec<Record>,
-    /// The ids of records that do not: deleted or disabled ones.
-    pub removed: Vec<i64>,
+    /// The ids of records that do not, deleted or disabled ones, with the names that they had.
+    pub removed: Vec<(i64, Arc<str>)>,
     /// The ids of rows that cannot be read, with the reasons.
     pub unread: Vec<(i64, String)>,
 }
@@ -64,7 +66,7 @@ impl Rows {
             let id = row.next("a number").map_err(|_| rustler::Error::BadArg)?;
             match row.record(id) {
                 Ok(Some(record)) => found.records.push(record),
-                Ok(None) => found.removed.push(id),
+                Ok(None) => found.removed.push((id, row.text().unwrap_or_default().into())),
                 Err(reason) => found.unread.push((id, reason)),
             }
         }

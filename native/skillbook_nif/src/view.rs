@@ -29,6 +29,7 @@ mod atoms {
         error,
         nil,
         all,
+        away,
         unknown,
         bad_glob,
         __struct__,
@@ -116,7 +117,8 @@ impl ViewResource {
 }
 
 twin! {
-    /// `{:ok, view, generation}` or `{:error, {:bad_glob, glob, message}}`.
+    /// `{:ok, view, generation}`, `{:error, {:bad_glob, glob, message}}`, or `:away` if records of
+    /// the tenant have to be fetched first.
     "DirtyCpu" fn view_new_now | view_new_dirty(
         env,
         catalog: ResourceArc<CatalogResource>,
@@ -132,9 +134,10 @@ twin! {
     }
     => {
         let profile = profile(ids, tenant, grants, skills, services)?;
-        Ok(match catalog.parts.view(&profile) {
-            Ok(view) => encode_view(env, view, catalog),
-            Err(bad) => (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env),
+        Ok(match catalog.parts.view_if_there(&profile) {
+            None => atoms::away().encode(env),
+            Some(Ok(view)) => encode_view(env, view, catalog),
+            Some(Err(bad)) => (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env),
         })
     }
 }

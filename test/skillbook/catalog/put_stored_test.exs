@@ -59,25 +59,31 @@ defmodule Skillbook.Catalog.PutStoredTest do
     assert put(catalog, [], :all).removed == ["bread", "milk"]
   end
 
-  test "all rows are taken in, some at a time, and shown at the end" do
+  test "rows of a tenant that is fetched are shown at the end, as the catalog has them" do
     catalog = load()
-    loading = Catalog.loading(catalog)
+    Catalog.limit(catalog, 1_000_000, 0)
+    fetch = Catalog.begin(catalog, :all)
     unread = %{stored(3, "rye") | title: 7}
     fields = [content: "---\nname: x\ndescription: d\nlabels: [home]\n---\nText"]
     first = [stored(1, "milk"), stored(2, "bread", fields)]
-    assert Catalog.take_in(catalog, loading, rows(first)) == []
-    assert [{3, _reason}] = Catalog.take_in(catalog, loading, rows([unread, stored(4, "oats")]))
-    assert {names(catalog), Catalog.generation(catalog)} == {[], 1}
+    assert Catalog.take_in(fetch, rows(first)) == []
+    assert [{3, _reason}] = Catalog.take_in(fetch, rows([unread, stored(4, "oats")]))
+    # Changes that come meanwhile are newer, whatever was fetched.
+    newer = [stored(1, "milk", title: "Newer"), stored(5, "spelt")]
+    assert put(catalog, newer).added == ["milk", "spelt"]
+    # Nobody knows whether it was there.
+    assert put(catalog, [stored(6, "maize", enabled: false)]).changed == ["maize"]
+    assert Catalog.take_in(fetch, rows([stored(6, "maize")])) == []
+    assert Catalog.fetched(fetch) == :ok
 
-    assert Catalog.loaded(catalog, loading) == :ok
-    assert {names(catalog), Catalog.generation(catalog)} == {["bread", "milk", "oats"], 2}
-    assert Catalog.names(catalog) == 3
+    assert names(catalog) == ["bread", "milk", "oats", "spelt"]
+    assert View.fetch!(View.all(catalog), "milk").title == "Newer"
+    assert {Catalog.generation(catalog), Catalog.names(catalog)} == {3, 4}
     bread = View.fetch!(View.all(catalog), "bread")
     assert {bread.kind, bread.labels, bread.body} == {:skill, ["home"], "Text"}
-    assert_raise ArgumentError, fn -> Catalog.loaded(catalog, loading) end
 
     # They are changed as all others are.
-    changed = %Change{generation: 3, changed: ["milk"], removed: ["bread"]}
+    changed = %Change{generation: 4, changed: ["milk"], removed: ["bread"]}
     gone = stored(2, "bread", enabled: false)
     assert put(catalog, [stored(1, "milk", tags: ["a"]), gone]) == changed
   end

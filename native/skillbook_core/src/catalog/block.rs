@@ -242,7 +242,7 @@ impl Block {
 }
 
 /// The lines, each with its end.
-fn split(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn split(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut from = 0;
     memchr::memchr_iter(b'\n', lines).map(move |end| {
         let line = &lines[from..=end];
@@ -252,7 +252,7 @@ fn split(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The id of the first record of some lines, which is the first of its values.
-fn id(lines: &[u8]) -> Option<i64> {
+pub(super) fn id(lines: &[u8]) -> Option<i64> {
     let number = lines.strip_prefix(b"[[")?;
     let end = memchr::memchr(b',', number)?;
     std::str::from_utf8(&number[..end]).ok()?.parse().ok()

@@ -31,6 +31,7 @@ mod cached;
 mod classes;
 pub mod domain;
 pub mod examples;
+mod held;
 pub mod help;
 mod parts;
 pub mod pick;
@@ -48,6 +49,7 @@ mod visible;
 pub mod why;
 
 pub use cached::CachedCatalog;
+pub use held::Fetch;
 pub use parts::{Change, Parts};
 pub use profile::{sees, Profile};
 pub use spelling::spelling;

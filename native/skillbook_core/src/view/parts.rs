@@ -7,7 +7,8 @@
 //!
 //! A catalog is made when a reader comes and its parts have changed, from the one before. Readers
 //! of the same classes share it. Those that were not read for a while are forgotten, and with them
-//! the entries that no other has: their records stay, [packed](crate::catalog::block).
+//! the entries that no other has: their records stay, [packed](crate::catalog::block), or are
+//! fetched from the database again when a reader of their tenant comes.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -44,7 +45,7 @@
 //! let view = parts.view(&acme)?;
 //! assert_eq!(view.catalog().entries().len(), 1);
 //!
-//! parts.put(Vec::new(), &[2]);
+//! parts.put(Vec::new(), &[(2, "weekly".into())]);
 //! assert!(parts.view(&acme)?.is_same(&view), "nothing has changed for acme");
 //! # Ok::<(), skillbook_core::glob::BadGlob>(())
 //! ```
@@ -56,6 +57,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard}
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cached::{lock, CachedCatalog};
+use super::held::{Fetch, Held};
 use super::profile::{Profile, Rule};
 use super::recent::Recent;
 use super::view::View;
@@ -64,7 +66,7 @@ use crate::catalog::block::{Block, Opened, Opener};
 use crate::catalog::changes::Changes;
 use crate::catalog::entry::Entry;
 use crate::catalog::handlers::HandlerProblems;
-use crate::catalog::records::{self, Loaded, Loading, RecordChange, Records, Written};
+use crate::catalog::records::{self, Loaded, RecordChange, Records, Written};
 use crate::catalog::scheduled::scheduled;
 use crate::catalog::{called, Catalog};
 use crate::glob::BadGlob;
@@ -100,6 +102,8 @@ pub struct Parts {
     state: RwLock<State>,
     /// The number of the state, to see without a lock that nothing has changed.
     number: AtomicU64,
+    /// The number of the generation.
+    generation: AtomicU64,
     readers: Mutex<Recent<Profile, Reader>>,
     made: Mutex<Recent<Own, Made>>,
     opener: Opener,
@@ -112,8 +116,9 @@ pub struct Parts {
 /// All that catalogs are made from.
 #[derive(Debug)]
 struct State {
-    /// Counts the changes.
+    /// Counts the changes, and how often the records that are in memory became others.
     number: u64,
+    held: Held,
     base: Arc<CachedCatalog>,
     /// The number of the last change of the base.
     changed: u64,
@@ -171,8 +176,8 @@ impl State {
     fn new(sources: Vec<Option<Assembled>>, opener: Opener) -> State {
         let base = Arc::new(CachedCatalog::new(Catalog::build(0, Vec::new())));
         let (number, changed, called) = Default::default();
-        let records = Records::new(opener);
-        State { number, base, changed, sources: sources.into(), records, called }
+        let (held, records) = (Held::all(), Records::new(opener));
+        State { number, held, base, changed, sources: sources.into(), records, called }
     }
 
     /// The classes that a profile reads. Of those that were known before, no rule is asked again.
@@ -266,6 +271,21 @@ impl State {
         }
     }
 
+    /// Whether a record that was written is kept. If not, its name is added to those of records
+    /// that nobody here sees.
+    fn takes(&mut self, written: &Written, unseen: &mut FxHashSet<Arc<str>>) -> bool {
+        let is_scheduled = |entry: &Arc<Entry>| entry.fields().schedule.is_some();
+        if self.held.takes(written.tenant())
+            || self.records.has(written.id())
+            || written.entry().is_some_and(is_scheduled)
+        {
+            return true;
+        }
+        unseen.extend(written.entry().map(|entry| entry.name.clone()));
+        self.held.lose(written.id());
+        false
+    }
+
     /// Whether an entry has this name, for anybody.
     fn has(&self, name: &str) -> bool {
         self.base.named(name).next().is_some() || self.records.named(name).next().is_some()
@@ -281,14 +301,14 @@ impl Parts {
         let readers = Mutex::new(Recent::new(MAX_PROFILES, usize::MAX));
         let made = Mutex::new(Recent::new(MAX_CATALOGS, MAX_BYTES));
         let state = RwLock::new(State::new(sources, opener.clone()));
-        let (number, max_open) = (AtomicU64::new(0), AtomicUsize::new(MAX_OPEN));
+        let (number, generation, max_open) = (0.into(), 0.into(), MAX_OPEN.into());
         let news = AtomicBool::new(false);
-        Parts { source, state, number, readers, made, opener, max_open, news }
+        Parts { source, state, number, generation, readers, made, opener, max_open, news }
     }
 
     /// The number of the current generation, which counts the changes.
     pub fn number(&self) -> u64 {
-        self.number.load(Ordering::Acquire)
+        self.generation.load(Ordering::Acquire)
     }
 
     /// The problems of handlers.
@@ -305,7 +325,8 @@ impl Parts {
         let before = self.state().base.clone();
         let none = Assembled::default();
         let assembled = sources.iter().map(|source| source.as_ref().unwrap_or(&none));
-        let catalog = Catalog::build_after(Some(&before), self.number() + 1, assembled);
+        let next = self.number.load(Ordering::Acquire) + 1;
+        let catalog = Catalog::build_after(Some(&before), next, assembled);
         let base = Arc::new(CachedCatalog::new(catalog.with_handlers(handlers)));
         base.follow(&before);
         let mut state = self.state_mut();
@@ -315,6 +336,7 @@ impl Parts {
         state.sources = sources.into();
         state.called = OnceLock::new();
         self.set(&mut state, number);
+        let number = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
         drop(state);
         // Nobody was there to see the first generation come.
         if number == 1 {
@@ -326,29 +348,36 @@ impl Parts {
         Change { number, added, changed, removed: names(&changes.removed) }
     }
 
-    /// For all records that there are, which are not read for it; see [`Parts::loaded`].
-    pub fn loading(&self) -> Loading {
-        Loading::new(self.opener.clone())
-    }
-
-    /// Takes in a record, to be added to [`Parts::loading`]. Several threads may do so at once.
+    /// Takes in a record that is fetched. Several threads may do so at once.
     pub fn take_in(&self, record: &Record) -> Loaded {
         Loaded::new(&self.source, record)
     }
 
-    /// Shows these records, and none besides. Nobody was there to see the others, so it returns no
-    /// change.
-    pub fn loaded(&self, records: Records) {
+    /// Begins to fetch the records of a tenant, or some of all tenants.
+    pub fn fetch(&self, tenant: Option<Tenant>) -> Fetch {
+        self.state_mut().held.begin(tenant)
+    }
+
+    /// Adds records that were fetched, which is no change. Returns blocks that should be packed.
+    pub fn fetched(&self, fetch: &Fetch, loaded: Vec<Loaded>) -> Vec<Arc<Block>> {
         let mut state = self.state_mut();
-        if [&records, &state.records].iter().all(|records| records.ids().next().is_none()) {
-            return;
-        }
         let number = state.number + 1;
-        let records = records.instead_of(&state.records, number);
-        let before = std::mem::replace(&mut state.records, records);
+        let loose = if loaded.len() < MANY { LOOSE } else { LOADING };
+        let State { records, held, .. } = &mut *state;
+        records.add(loaded.into_iter().filter(|loaded| !held.is_gone(loaded.id(), fetch)), number);
+        let settled = records.settle(loose);
         self.set(&mut state, number);
-        drop(state);
-        drop(before);
+        settled
+    }
+
+    /// Ends what [`Parts::fetch`] began. If it is whole, all records of the tenant are there.
+    pub fn end(&self, fetch: &Fetch, is_whole: bool) {
+        self.state_mut().held.end(fetch, is_whole);
+    }
+
+    /// Whether all records that a profile of a tenant reads are there, so that its view has them.
+    pub fn has(&self, tenant: &Tenant) -> bool {
+        self.state().held.has(tenant)
     }
 
     /// The records that differ from those of their ids, or are new.
@@ -361,16 +390,29 @@ impl Parts {
         Written::new(&self.source, record)
     }
 
-    /// Adds or replaces records, and removes others by id. There is no new generation if nothing
-    /// differs.
-    pub fn put(&self, records: Vec<Written>, removed: &[i64]) -> Change {
+    /// Adds or replaces records, and removes others by id; their names are those that they had.
+    /// There is no new generation if nothing differs.
+    ///
+    /// Of a tenant whose records are not there, they are not kept either. Their names are among
+    /// those that changed.
+    pub fn put(&self, records: Vec<Written>, removed: &[(i64, Arc<str>)]) -> Change {
         let mut state = self.state_mut();
         let number = state.number + 1;
         let loose = if records.len() < MANY { LOOSE } else { LOADING };
-        let changes = state.records.put(records, removed, number);
+        let mut unseen = FxHashSet::default();
+        let records: Vec<_> =
+            records.into_iter().filter(|written| state.takes(written, &mut unseen)).collect();
+        for (id, name) in removed {
+            if !state.records.has(*id) && !state.held.has(&Tenant::All) && !name.is_empty() {
+                unseen.insert(name.clone());
+            }
+            state.held.lose(*id);
+        }
+        let removed: Vec<i64> = removed.iter().map(|(id, _)| *id).collect();
+        let changes = state.records.put(records, &removed, number);
         let settled = state.records.settle(loose);
-        if changes.is_empty() {
-            return Change { number: state.number, ..Change::default() };
+        if changes.is_empty() && unseen.is_empty() {
+            return Change { number: self.number(), ..Change::default() };
         }
         self.news.store(true, Ordering::Relaxed);
         let mut names = FxHashSet::default();
@@ -380,8 +422,9 @@ impl Parts {
             changes.iter().filter_map(|change| Some(&change.before.as_ref()?.name)).collect();
         let come = changes.iter().filter(|change| change.after.is_some());
         let come: FxHashSet<i64> = come.map(|change| change.id).collect();
-        let mut change = Change { number, ..Change::default() };
+        let mut change = Change::default();
         for name in names {
+            unseen.remove(&name);
             let mut records = state.records.named(&name);
             let before = gone.contains(&name)
                 || state.base.named(&name).next().is_some()
@@ -393,7 +436,9 @@ impl Parts {
                 (true, true) => change.changed.push(name),
             }
         }
+        change.changed.extend(unseen);
         self.set(&mut state, number);
+        change.number = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
         drop(state);
         settled.iter().for_each(|block| block.pack());
         for names in [&mut change.added, &mut change.changed, &mut change.removed] {
@@ -424,6 +469,53 @@ impl Parts {
         settled.iter().for_each(|block| block.pack());
     }
 
+    /// Forgets the records of tenants whose catalogs are not kept, if there are many. They are
+    /// fetched again when a reader comes.
+    pub fn forget(&self) {
+        let read: Vec<Own> = lock(&self.made).keys().cloned().collect();
+        if read.contains(&Own::All) {
+            return;
+        }
+        let mut state = self.state_mut();
+        if !state.held.may_go(state.records.len()) {
+            return;
+        }
+        let classes = state.records.classes();
+        let read = read.iter().flat_map(|own| match own {
+            Own::All => &[],
+            Own::These(own) => &**own,
+        });
+        // The number of a class may be older than the last time they were numbered.
+        let read = read.filter_map(|at| Some(classes.get(*at as usize)?.tenant.clone()));
+        let read: FxHashSet<Tenant> = read.filter(|tenant| *tenant != Tenant::Common).collect();
+        let tenants = state.records.tenants().filter(|tenant| !read.contains(*tenant));
+        let tenants: Vec<Tenant> = tenants.filter(|one| state.held.has(one)).cloned().collect();
+        state.held.keep(read);
+        let number = state.number + 1;
+        self.set(&mut state, number);
+        drop(state);
+        // From here on a reader of one of them has it fetched.
+        for tenant in tenants.iter().filter(|tenant| **tenant != Tenant::Common) {
+            let left = self.state().records.left(tenant);
+            for left in left {
+                let forgotten = left.read(&self.opener);
+                let mut state = self.state_mut();
+                if !state.held.takes(tenant) {
+                    let number = state.number + 1;
+                    state.records.forget(&forgotten, number);
+                    self.set(&mut state, number);
+                }
+            }
+        }
+    }
+
+    /// Says that the records of tenants are fetched, and that those that nobody reads go when there
+    /// are more than so many. Records that are common to all tenants, and those with a schedule,
+    /// stay.
+    pub fn hold(&self, most: usize) {
+        self.state_mut().held = Held::at_most(most);
+    }
+
     /// The number of names, for anybody.
     pub fn name_count(&self) -> usize {
         let state = self.state();
@@ -435,6 +527,15 @@ impl Parts {
     /// The ids of the records, in order.
     pub fn record_ids(&self) -> Vec<i64> {
         self.state().records.ids().collect()
+    }
+
+    /// The view of a profile, if all records of its tenant [are there](Parts::has).
+    pub fn view_if_there(&self, profile: &Profile) -> Option<Result<View, BadGlob>> {
+        let times = || self.state().held.times(&profile.tenant);
+        let before = times()?;
+        let view = self.view(profile);
+        // They may have gone while it was made, and come back.
+        (times() == Some(before)).then_some(view)
     }
 
     /// The view of a profile.
@@ -455,11 +556,12 @@ impl Parts {
     pub fn cached(&self, profile: &Profile) -> Option<View> {
         let reader = lock(&self.readers).get(profile).cloned()?;
         let made = lock(&self.made).get(&reader.own).cloned()?;
-        if reader.right != self.number() || made.from < reader.from {
+        if reader.right != self.number.load(Ordering::Acquire) || made.from < reader.from {
             // A writer is quick, but this must not wait at all.
             let state = self.state.try_read().ok()?;
             let records = &state.records;
             if (reader.known, reader.renumbered) != (records.classes().len(), records.renumbered())
+                || !state.held.has(&profile.tenant)
                 || !state.is_right(&reader.own, made.from)
             {
                 return None;

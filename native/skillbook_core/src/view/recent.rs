@@ -41,6 +41,10 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         self.values.len()
     }
 
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.values.keys()
+    }
+
     /// Puts a value of a size in bytes. If there is no room, the quarter that was used least
     /// recently goes, so that the search for it is rare. Values that go are returned: their memory
     /// may take a while to free, and others wait for the lock around this.

@@ -10,7 +10,7 @@ use skillbook_core::page::document::Document;
 use skillbook_core::page::record::{Origin, Record};
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::tenant::Tenant;
-use skillbook_core::view::{Parts, Profile, View};
+use skillbook_core::view::{Fetch, Parts, Profile, View};
 
 use crate::common::{self, doc};
 
@@ -105,6 +105,26 @@ fn everything(view: &View, names: &[String]) -> String {
     crate::everything::everything(view, names).replace("OnceLock(<uninit>)", "OnceLock(None)")
 }
 
+/// The rows of a tenant, as the database has them.
+fn rows(records: &BTreeMap<i64, Record>, tenant: &Tenant) -> Vec<Record> {
+    let own = |record: &&Record| *tenant == Tenant::All || record.tenant == *tenant;
+    records.values().filter(own).cloned().collect()
+}
+
+fn fetched(parts: &Parts, fetch: &Fetch, rows: &[Record]) {
+    parts.fetched(fetch, rows.iter().map(|record| parts.take_in(record)).collect());
+    parts.end(fetch, true);
+}
+
+/// The view of a reader, for whom the records of the tenant are fetched if they are not there.
+fn view(parts: &Parts, records: &BTreeMap<i64, Record>, reader: &Profile) -> View {
+    if !parts.has(&reader.tenant) {
+        let fetch = parts.fetch(Some(reader.tenant.clone()));
+        fetched(parts, &fetch, &rows(records, &reader.tenant));
+    }
+    parts.view_if_there(reader).expect("they are there").unwrap()
+}
+
 /// The view of one catalog of everything.
 fn of_everything(base: &Assembled, records: &BTreeMap<i64, Record>, reader: &Profile) -> View {
     let document = |record: &Record| Arc::new(Document::stored("/store", record));
@@ -123,9 +143,13 @@ proptest! {
         steps in proptest::collection::vec((step(), 0..3usize, 0..3usize), 1..6),
         readers in proptest::collection::vec(reader(), 3),
         limit in prop_oneof![Just(0), Just(10_000), Just(usize::MAX)],
+        by_tenant in any::<bool>(),
     ) {
         let parts = Parts::new(Some(store()));
         parts.limit(limit);
+        if by_tenant {
+            parts.hold(0);
+        }
         let mut base = Assembled::default();
         let mut records: BTreeMap<i64, Record> = BTreeMap::new();
         let names = NAMES.map(String::from);
@@ -133,17 +157,30 @@ proptest! {
         for (step, at, rests) in steps {
             // Parts that nobody reads are packed, and read again when somebody comes.
             (0..rests).for_each(|_| parts.rest());
+            // Those of tenants that nobody reads are forgotten, and fetched again.
+            parts.forget();
+            // One whose records are fetched while they change.
+            let slow = &readers[(at + 1) % readers.len()].tenant;
+            let slow = (by_tenant && rests > 0 && !parts.has(slow)).then(|| {
+                (parts.fetch(Some(slow.clone())), rows(&records, slow))
+            });
             // Who reads before a change has a catalog that the change makes stale.
-            let held = parts.view(&readers[at]).unwrap();
+            let held = view(&parts, &records, &readers[at]);
             let before = everything(&held, &names);
             let there: Vec<String> = existing(&base, &records);
+            let mut went: Vec<(i64, Arc<str>)> = Vec::new();
             let change = match step {
                 Step::Write(put, gone) => {
+                    let name = |id: &i64| {
+                        let before = records.get(id).map_or("", |record| &record.name);
+                        (*id, before.into())
+                    };
+                    went = gone.iter().map(name).collect();
                     records.retain(|id, _| !gone.contains(id));
                     records.extend(put.iter().map(|record| (record.id, record.clone())));
                     // Those that are here already change nothing.
                     let put = if rests == 1 { parts.differing(put) } else { put };
-                    parts.put(put.iter().map(|record| parts.read(record)).collect(), &gone)
+                    parts.put(put.iter().map(|record| parts.read(record)).collect(), &went)
                 }
                 Step::Files(list) => {
                     base = files(&list);
@@ -152,10 +189,13 @@ proptest! {
             };
             prop_assert!(change.number == parts.number() && change.number >= number);
             number = change.number;
+            if let Some((fetch, rows)) = slow {
+                fetched(&parts, &fetch, &rows);
+            }
             prop_assert_eq!(everything(&held, &names), before, "a view keeps its generation");
             for reader in &readers {
                 let whole = of_everything(&base, &records, reader);
-                let part = parts.view(reader).unwrap();
+                let part = view(&parts, &records, reader);
                 prop_assert_eq!(everything(&part, &names), everything(&whole, &names));
                 // A limit forgets those that were read before.
                 let again = parts.cached(reader);
@@ -169,16 +209,27 @@ proptest! {
             let now = existing(&base, &records);
             let new = |name: &&String| !there.contains(name);
             let gone = |name: &&String| !now.contains(name);
+            let has = |names: &[Arc<str>], name: &str| names.iter().any(|other| **other == *name);
+            // Of records that are not there nobody knows whether they are the only ones of a name.
+            let told = |names: &[Arc<str>], name: &str| {
+                let all = [&change.added, &change.changed, &change.removed];
+                has(names, name) || by_tenant && all.iter().any(|names| has(names, name))
+            };
             if change.number > 1 {
                 for name in now.iter().filter(new) {
-                    prop_assert!(change.added.iter().any(|other| **other == **name), "{name}");
+                    prop_assert!(told(&change.added, name), "{name}");
                 }
-                for name in there.iter().filter(gone) {
-                    prop_assert!(change.removed.iter().any(|other| **other == **name), "{name}");
+                // A record of the database keeps its name. Here it may get another.
+                let known = |name: &&String| {
+                    !by_tenant || went.iter().any(|(_, other)| **other == ***name)
+                };
+                for name in there.iter().filter(gone).filter(known) {
+                    prop_assert!(told(&change.removed, name), "{name}");
                 }
             }
         }
         let whole = of_everything(&base, &records, &Profile::unrestricted());
+        view(&parts, &records, &Profile::unrestricted());
         let all = parts.whole();
         let paths = |catalog: &Catalog| {
             catalog.entries().iter().map(|entry| entry.document.path.clone()).collect::<Vec<_>>()

@@ -1,30 +1,18 @@
-//! The records that there are when a program starts. They are taken in without being read.
+//! Records that come from the database, many at a time. They are taken in without being read.
 //!
 //! A catalog needs little of a record until somebody reads it: its class and the hash of its name.
 //! Of its text only the frontmatter is read, since labels may be in it.
 
-use std::hash::BuildHasher;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Records;
-use crate::catalog::block::{Block, Item, Opener};
+use rustc_hash::FxHashMap;
+
+use super::{Class, Records};
+use crate::catalog::block::{id, split, Block, Item, Opener};
 use crate::page::record::Record;
 use crate::source::Source;
 use crate::tenant::Tenant;
-
-/// The bytes of lines, of all classes, that wait until they fill a block.
-const WAITING: usize = 128 * 1024 * 1024;
-
-/// All records of a source, which come some at a time.
-#[derive(Debug)]
-pub struct Loading {
-    records: Records,
-    made: Vec<(i64, u32)>,
-    named: Vec<(u64, i64)>,
-    /// The lines of each class that are not in blocks yet.
-    waiting: Vec<Vec<u8>>,
-    bytes: usize,
-}
 
 /// All that a catalog knows of a record that nobody reads.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,6 +30,23 @@ pub struct Loaded {
     tenant: Tenant,
     line: Vec<u8>,
     facts: Facts,
+}
+
+/// A class of a tenant's records, as it was at a time.
+#[derive(Debug)]
+pub struct Left {
+    class: u32,
+    changed: u64,
+    renumbered: u64,
+    blocks: Vec<Arc<Block>>,
+}
+
+/// A class of records that are not in memory any more, and those that stay.
+#[derive(Debug)]
+pub struct Forgotten {
+    left: Left,
+    names: Vec<(i64, Option<String>)>,
+    stay: Vec<u8>,
 }
 
 impl Facts {
@@ -76,64 +81,83 @@ impl Loaded {
         let facts = Facts::quick(source, record).unwrap_or_else(read);
         Loaded { id: record.id, tenant: record.tenant.clone(), line: record.line(), facts }
     }
+
+    /// Its tenant.
+    pub fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
+    /// The id of the record.
+    pub fn id(&self) -> i64 {
+        self.id
+    }
 }
 
-impl Loading {
-    /// Without any record.
-    pub fn new(opener: Opener) -> Loading {
-        let (made, named, waiting, bytes) = Default::default();
-        Loading { records: Records::new(opener), made, named, waiting, bytes }
+impl Left {
+    /// Reads which of the records need not stay in memory: all without a schedule.
+    pub fn read(self, opener: &Opener) -> Forgotten {
+        let mut forgotten = Forgotten { left: self, names: Vec::new(), stay: Vec::new() };
+        for block in &forgotten.left.blocks {
+            for line in split(&block.lines()) {
+                let Some(record) = Record::of_line(line) else { continue };
+                let facts = Loaded::new(&opener.source, &record).facts;
+                match facts.is_scheduled {
+                    true => forgotten.stay.extend_from_slice(line),
+                    false => forgotten.names.push((record.id, facts.name)),
+                }
+            }
+        }
+        forgotten
     }
+}
 
-    /// Adds records in the order of their ids, which are above all before. Returns blocks that
-    /// should be packed.
-    pub fn add(&mut self, loaded: impl IntoIterator<Item = Loaded>) -> Vec<Arc<Block>> {
-        let mut blocks = Vec::new();
+impl Records {
+    /// Adds records that were not in memory. Those whose ids are there are newer, and stay.
+    pub fn add(&mut self, loaded: impl IntoIterator<Item = Loaded>, number: u64) {
+        let mut lines: FxHashMap<u32, BTreeMap<i64, Vec<u8>>> = FxHashMap::default();
         for Loaded { id, tenant, line, facts } in loaded {
-            let class = self.records.class(&tenant, &facts.labels);
-            let own = &mut self.records.classes[class as usize];
-            self.records.empty -= usize::from(own.records == 0);
-            own.records += 1;
-            self.made.push((id, class));
-            if let Some(name) = facts.name {
-                self.named.push((self.records.hasher.hash_one(name), id));
-            }
-            if facts.is_scheduled {
-                self.records.scheduled.insert(id);
-            }
-            self.waiting.resize_with(self.records.classes.len(), Vec::new);
-            self.waiting[class as usize].extend_from_slice(&line);
-            self.bytes += line.len();
-            if Block::is_enough(self.waiting[class as usize].len()) {
-                self.cut(class, &mut blocks);
-            } else if self.bytes > WAITING {
-                (0..self.waiting.len() as u32).for_each(|class| self.cut(class, &mut blocks));
+            if !self.has(id) {
+                let class = self.come(id, &tenant, facts, number);
+                lines.entry(class).or_default().insert(id, line);
             }
         }
-        blocks
+        for (class, mut lines) in lines {
+            let own = &mut self.classes[class as usize];
+            for block in &own.blocks {
+                let there = block.lines();
+                lines.extend(split(&there).filter_map(|line| Some((id(line)?, line.to_vec()))));
+            }
+            let lines = lines.into_values().collect::<Vec<_>>().concat();
+            own.replace(0..own.blocks.len(), &lines, None, &self.opener, &mut self.loose);
+        }
     }
 
-    /// The records, and blocks that should be packed.
-    pub fn finish(mut self) -> (Records, Vec<Arc<Block>>) {
-        let mut blocks = Vec::new();
-        (0..self.waiting.len() as u32).for_each(|class| self.cut(class, &mut blocks));
-        let (made, named) = (self.made.into_iter().collect(), self.named.into_iter().collect());
-        (Records { made, named, ..self.records }, blocks)
+    /// The classes of a tenant, to be read and [forgotten](Records::forget).
+    pub fn left(&self, tenant: &Tenant) -> Vec<Left> {
+        let left = |at: u32| {
+            let Class { changed, blocks, .. } = &self.classes[at as usize];
+            let (changed, blocks) = (*changed, blocks.clone());
+            Left { class: at, changed, renumbered: self.renumbered, blocks }
+        };
+        self.of_tenant(tenant).map(left).collect()
     }
 
-    fn cut(&mut self, class: u32, blocks: &mut Vec<Arc<Block>>) {
-        let mut lines = std::mem::take(&mut self.waiting[class as usize]);
-        self.bytes -= lines.len();
-        let own = &mut self.records.classes[class as usize].blocks;
-        if !lines.is_empty() {
-            // A block that was cut before it was full is completed.
-            if let Some(last) = own.pop_if(|last| !last.is_full()) {
-                lines.splice(0..0, last.lines().iter().copied());
+    /// Forgets records, unless their class has changed.
+    pub fn forget(&mut self, forgotten: &Forgotten, number: u64) {
+        let Forgotten { left, names, stay } = forgotten;
+        let class = self.classes.get_mut(left.class as usize);
+        let class = class.filter(|class| class.changed == left.changed && !names.is_empty());
+        let Some(own) = class.filter(|_| self.renumbered == left.renumbered) else { return };
+        own.changed = number;
+        own.records -= names.len();
+        self.empty += usize::from(own.records == 0);
+        own.replace(0..own.blocks.len(), stay, None, &self.opener, &mut self.loose);
+        for (id, name) in names {
+            self.made.remove(id);
+            if let Some(name) = name {
+                self.unname(name, *id);
             }
         }
-        for (block, _) in Block::cut(&lines, None, &self.records.opener) {
-            own.push(block.clone());
-            blocks.push(block);
-        }
+        self.drop_empty();
     }
 }

@@ -64,7 +64,7 @@ use crate::page::record::Record;
 use crate::source::Source;
 use crate::tenant::Tenant;
 use loading::Facts;
-pub use loading::{Loaded, Loading};
+pub use loading::{Forgotten, Left, Loaded};
 
 /// So many empty classes may stay.
 const FEW_CLASSES: usize = 1_000;
@@ -79,6 +79,8 @@ pub struct Records {
     numbers: FxHashMap<Tenant, FxHashMap<Vec<String>, u32>>,
     /// The hashes of the entries' names, each with the ids, in order.
     named: BTreeSet<(u64, i64)>,
+    /// The number of different ones.
+    names: usize,
     /// Of names. Strangers choose them, so its key is a secret.
     hasher: RandomState,
     /// The ids of the entries with a schedule.
@@ -129,6 +131,21 @@ impl Written {
     pub fn new(source: &Arc<Source>, record: &Record) -> Written {
         let (tenant, line) = (record.tenant.clone(), record.line());
         Written { tenant, line, item: Item::new(source, record) }
+    }
+
+    /// The id of the record.
+    pub fn id(&self) -> i64 {
+        self.item.id
+    }
+
+    /// The tenant of the record.
+    pub fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
+    /// Its entry, if it has one.
+    pub fn entry(&self) -> Option<&Arc<Entry>> {
+        self.item.entry.as_ref()
     }
 }
 
@@ -284,6 +301,11 @@ impl Records {
         self.renumbered
     }
 
+    /// The tenants that have classes.
+    pub fn tenants(&self) -> impl Iterator<Item = &Tenant> {
+        self.numbers.keys()
+    }
+
     /// The numbers of the classes of a tenant's records.
     pub fn of_tenant(&self, tenant: &Tenant) -> impl Iterator<Item = u32> + '_ {
         self.numbers.get(tenant).into_iter().flat_map(|numbers| numbers.values().copied())
@@ -307,8 +329,7 @@ impl Records {
 
     /// The number of names.
     pub fn name_count(&self) -> usize {
-        let mut last = None;
-        self.named.iter().filter(|(hash, _)| last.replace(*hash) != Some(*hash)).count()
+        self.names
     }
 
     /// The entries with a schedule, or those of one name, as ids and blocks to be read. The oldest
@@ -381,34 +402,51 @@ impl Records {
                 continue;
             }
             let facts = Facts::of(&item);
-            let class = self.class(&tenant, &facts.labels);
             let (left, before) = self.take_out(id, number).unzip();
+            let class = self.come(id, &tenant, facts, number);
             if let Some(left) = left.filter(|left| *left != class) {
                 self.classes[left as usize].edit(id, None, &self.opener, &mut self.loose);
             }
             let own = &mut self.classes[class as usize];
-            self.empty -= usize::from(own.records == 0);
-            own.records += 1;
-            own.changed = number;
             own.edit(id, Some((&line, &item)), &self.opener, &mut self.loose);
-            self.made.insert(id, class);
-            if let Some(name) = facts.name {
-                self.named.insert((self.hasher.hash_one(name), id));
-            }
-            if facts.is_scheduled {
-                self.scheduled.insert(id);
-            }
             changes.push(RecordChange { id, before: before.flatten(), after: item.entry });
         }
         self.drop_empty();
         changes
     }
 
-    /// Takes the place of other records, as the change of a number.
-    pub fn instead_of(self, before: &Records, number: u64) -> Records {
-        let class = |class| Class { changed: number, ..class };
-        let classes = self.classes.into_iter().map(class).collect();
-        Records { classes, renumbered: before.renumbered + 1, ..self }
+    /// The number of records.
+    pub fn len(&self) -> usize {
+        self.made.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.made.is_empty()
+    }
+
+    /// Whether a record is there.
+    pub fn has(&self, id: i64) -> bool {
+        self.made.contains_key(&id)
+    }
+
+    /// Puts a record into all but the blocks of its class, which it returns.
+    fn come(&mut self, id: i64, tenant: &Tenant, facts: Facts, number: u64) -> u32 {
+        let class = self.class(tenant, &facts.labels);
+        let own = &mut self.classes[class as usize];
+        self.empty -= usize::from(own.records == 0);
+        own.records += 1;
+        own.changed = number;
+        self.made.insert(id, class);
+        if let Some(name) = &facts.name {
+            let is_new = self.named(name).next().is_none();
+            self.names += usize::from(is_new);
+            self.named.insert((self.hasher.hash_one(name), id));
+        }
+        if facts.is_scheduled {
+            self.scheduled.insert(id);
+        }
+        class
     }
 
     /// Drops the classes without records, if they are the most.
@@ -445,10 +483,16 @@ impl Records {
         let block = class.blocks.get(class.at(id));
         let entry = block.and_then(|block| block.entry(id, &self.opener));
         if let Some(entry) = &entry {
-            self.named.remove(&(self.hasher.hash_one(&*entry.name), id));
             self.scheduled.remove(&id);
+            self.unname(&entry.name, id);
         }
         Some((at, entry))
+    }
+
+    fn unname(&mut self, name: &str, id: i64) {
+        self.named.remove(&(self.hasher.hash_one(name), id));
+        let is_gone = self.named(name).next().is_none();
+        self.names -= usize::from(is_gone);
     }
 
     fn class(&mut self, tenant: &Tenant, labels: &[String]) -> u32 {
