@@ -29,6 +29,7 @@ defmodule Bench.Scale do
     insert: "an insert by the driver",
     start: "start of a book",
     memory: "memory of it, of the text",
+    active: "the same when 200 tenants are read, of theirs",
     create: "created, one writer",
     together: "created, 8 writers of 8 tenants",
     append: "appended, and in the writer's next view",
@@ -135,7 +136,7 @@ defmodule Bench.Scale do
     before = resident()
     {started, {:ok, book}} = :timer.tc(fn -> start(store) end)
     memory = resident() - before
-    figures = read(by, size)
+    figures = read(by, size, before)
 
     try do
       Map.merge(figures, %{
@@ -212,14 +213,15 @@ defmodule Bench.Scale do
     Enum.join(words, " ")
   end
 
-  defp read(by, size) do
-    tenants = div(size, @own)
-    profiles = for at <- 0..min(tenants - 1, 199), do: profile(by, at)
+  defp read(by, size, before) do
+    profiles = for at <- 0..min(div(size, @own) - 1, 199), do: profile(by, at)
     [one, two | _] = profiles
     turn = fn profile -> Skillbook.prompt(Skillbook.view(:scale, profile)) end
     search = fn profile -> Skillbook.search(Skillbook.view(:scale, profile), "word7 number") end
 
     first = each(Enum.take(profiles, 20), turn)
+    Enum.each(profiles, turn)
+    active = {:memory, resident() - before, byte_size(content(0)) * @own * length(profiles)}
     again = best(fn -> each(1..100, fn _ -> turn.(one) end) end)
 
     other = best(fn -> after_writes(two, fn -> turn.(one) end) end)
@@ -259,6 +261,7 @@ defmodule Bench.Scale do
       together: {:rate, together},
       append: {:rate, appended},
       missing: {:time, missing},
+      active: active,
       first: {:time, first},
       again: {:time, again},
       other: {:time, other},

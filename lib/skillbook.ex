@@ -89,7 +89,9 @@ defmodule Skillbook do
       `{Skillbook.SQL.SQLite, options}`, `{Skillbook.SQL.Postgres, options}` (for several nodes)
       or `{Skillbook.SQL.Ecto, options}` (the application's repo). Other URLs are refused. Skills
       and notes in it are the source `"store"`, which comes last and is loaded before the book is
-      available. If the database is unreachable later, the book keeps the entries that it has.
+      available. If the database is unreachable later, the book keeps the entries that it has:
+      all, or in a large store those of tenants that were read lately
+      ([scaling](docs/scaling.md#what-grows-with-what)).
       Without a database (`nil`, the default) commands that need one return an error
     * `:store_poll` (milliseconds) - how often the database is checked for changes by other books.
       Connected nodes and databases with notifications report changes without it. Defaults to
@@ -642,6 +644,8 @@ defmodule Skillbook do
 
   After every new generation it receives `{:skillbook, book, %Skillbook.Change{}}`. Subscribing
   twice has no effect. Changes name entries of all labels, so this function is for trusted code.
+  Entries of tenants that a node does not have in memory are among the changed ones, also if they
+  are new or gone.
 
   The subscription ends with the process, and outlasts a restart of the book or of one of its
   processes. `{:skillbook_started, book, generation}` follows it: messages from before may be
