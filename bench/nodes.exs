@@ -1,9 +1,10 @@
 # Simulates several nodes in one machine: virtual machines without distribution, each with a book
 # on the same PostgreSQL, that write for many tenants at once:
 #
-#     bin/postgres-for-tests run bin/bench nodes [NODES] [TENANTS] [WRITES]
+#     bin/postgres-for-tests run bin/bench nodes [NODES] [ACTIVE] [WRITES] [TENANTS]
 #
-# The default is 20 nodes, 2,000 tenants and 4,000 writes.
+# The default is 20 nodes, 4,000 writes of 2,000 active tenants, and 100,000 tenants in all, each of
+# which has a few entries before.
 #
 # A tenant's writes come from the node that rendezvous hashing gives it, as docs/scaling.md
 # spreads them. All nodes share the processors of this machine, so more nodes are not faster here:
@@ -73,7 +74,13 @@ Code.require_file("measure.exs", __DIR__)
       end
     end
 
-    def count, do: Catalog.count(Skillbook.Book.fetch!(:nodes).catalog)
+    # The entries that its tenants see, and how many names it has in memory.
+    def counts(tenants) do
+      shown = for tenant <- tenants, do: View.count(view(tenant))
+      {Enum.sum(shown), Catalog.names(Skillbook.Book.fetch!(:nodes).catalog)}
+    end
+
+    def revision, do: :atomics.get(Skillbook.Book.fetch!(:nodes).revision, 1)
 
     def memory do
       {:ok, status} = File.read("/proc/self/status")
@@ -93,16 +100,20 @@ defmodule Bench.Nodes do
 
   @samples 50
   @timeout 600_000
+  # The entries of each tenant before.
+  @own 3
 
-  def run(count, tenants, writes, url, code) do
+  def run(count, active, writes, tenants, url, code) do
     {:ok, _pid} = Postgres.start_link(name: __MODULE__, url: url, ssl: false)
     sql = Postgres.handle(__MODULE__)
     {:ok, _} = SQL.Migrations.run(sql)
     clear(sql)
-    peers = for number <- 1..count, do: {number, start(code, url)}
+    fill(sql, tenants)
+    {started, peers} = :timer.tc(fn -> for at <- 1..count, do: {at, start(code, url)} end)
+    IO.puts("started one after the other, each in #{round(started / count / 1000)} ms")
 
     try do
-      measure(peers, tenants, writes, sql)
+      measure(peers, active, writes, sql)
     after
       for {_number, peer} <- peers, do: :peer.stop(peer)
       clear(sql)
@@ -112,6 +123,28 @@ defmodule Bench.Nodes do
   defp clear(sql) do
     for table <- ["skillbook_entry_versions", "skillbook_entries"],
         do: SQL.query!(sql, "delete from #{table}")
+  end
+
+  defp fill(sql, tenants) do
+    columns = ~w(name scope kind title title_spelling description content tags labels
+      include_in_prompt proactive_for excluded_for source author version enabled created_at
+      updated_at hash attachments revision tenant writers)
+
+    [content, now] = [String.duplicate("Some words of a note. ", 40), "2026-01-01T00:00:00Z"]
+
+    SQL.query!(
+      sql,
+      """
+      insert into skillbook_entries (#{Enum.join(columns, ", ")})
+      select 'note-' || n, 'x' || t, 'note', 'Note', 'note', '', $1, '[]', '[]', 1, '[]', '[]', 'user',
+        'user', 1, 1, $2, $2, '', '[]', 1, 'tenant-' || t, '["user"]'
+      from generate_series(1, #{tenants}) t, generate_series(1, #{@own}) n
+      """,
+      [content, now]
+    )
+
+    SQL.query!(sql, "update skillbook_settings set value = '1' where key = 'revision'")
+    SQL.execute_batch(sql, "analyze skillbook_entries")
   end
 
   defp start({module, binary}, url) do
@@ -148,27 +181,37 @@ defmodule Bench.Nodes do
     total = each * length(peers)
 
     IO.puts(
-      "#{length(peers)} nodes, #{tenants} tenants: #{total} writes at once, " <>
+      "#{length(peers)} nodes, #{tenants} active tenants: #{total} writes at once, " <>
         "#{round(total * 1_000_000 / time)} a second; a write takes #{at(times, 0.5)} ms " <>
         "(median), #{at(times, 0.99)} ms (99 of 100)"
     )
 
     spread = of_node |> Map.values() |> Enum.map(&length/1) |> Enum.min_max()
     IO.puts("tenants of a node: #{elem(spread, 0)} to #{elem(spread, 1)}")
-    settled(peers, total)
+    settled(peers, sql)
+    counts = all(peers, fn {at, peer} -> call(peer, Worker, :counts, [of_node[at]]) end)
+    {shown, names} = Enum.unzip(counts)
+    expected = total + tenants * @own
+    ^expected = Enum.sum(shown)
+    IO.puts("names in memory of a node: #{Enum.min(names)} to #{Enum.max(names)}")
     seen(peers, tenants)
 
-    query = "select count(*), count(distinct (tenant, name)) from skillbook_entries"
+    query =
+      "select count(*), count(distinct (tenant, name)) from skillbook_entries " <>
+        "where revision > 1"
+
     expected = total + @samples
     [[^expected, ^expected]] = SQL.query!(sql, query).rows
     memory = all(peers, fn {_, peer} -> call(peer, Worker, :memory, []) end)
     IO.puts("memory of a node: #{Enum.max(memory)} MB; nothing lost, nothing doubled")
   end
 
-  # Until all nodes have all entries.
-  defp settled(peers, total) do
-    counts = all(peers, fn {_, peer} -> call(peer, Worker, :count, []) end)
-    if Enum.uniq(counts) == [total], do: :ok, else: settled(peers, total)
+  # Until all nodes have followed all writes.
+  defp settled(peers, sql) do
+    query = "select cast(value as bigint) from skillbook_settings where key = 'revision'"
+    [[last]] = SQL.query!(sql, query).rows
+    revisions = all(peers, fn {_, peer} -> call(peer, Worker, :revision, []) end)
+    if Enum.min(revisions) >= last, do: :ok, else: settled(peers, sql)
   end
 
   # One write at a time, until the last node sees it.
@@ -203,10 +246,10 @@ defmodule Bench.Nodes do
     do: sorted |> Enum.at(min(trunc(length(sorted) * part), length(sorted) - 1)) |> Float.round(1)
 end
 
-[nodes, tenants, writes] =
+[nodes, active, writes, tenants] =
   System.argv()
   |> Enum.map(&String.to_integer/1)
-  |> then(&(&1 ++ Enum.drop([20, 2_000, 4_000], length(&1))))
+  |> then(&(&1 ++ Enum.drop([20, 2_000, 4_000, 100_000], length(&1))))
 
 case System.get_env("SKILLBOOK_POSTGRES", "") do
   "" ->
@@ -218,5 +261,5 @@ case System.get_env("SKILLBOOK_POSTGRES", "") do
     System.halt(2)
 
   url ->
-    Bench.Nodes.run(nodes, tenants, writes, url, {worker, binary})
+    Bench.Nodes.run(nodes, active, writes, max(tenants, active), url, {worker, binary})
 end

@@ -79,8 +79,14 @@ defmodule Skillbook.Store.Follower do
   end
 
   defp load(book, 0) do
-    with {:ok, many?} <- Table.more?(sql(book), @few) do
-      parts = if many? and book.embedder == nil, do: [nil, :scheduled], else: [:all]
+    with {:ok, {all, common}} <- Table.counts(sql(book)) do
+      parts =
+        cond do
+          book.embedder != nil or all <= @few -> [:all]
+          common > all - common -> [:common, :scheduled]
+          true -> [nil, :scheduled]
+        end
+
       UntilError.each(parts, &fetch(book.catalog, &1, book))
     end
   end
@@ -99,15 +105,16 @@ defmodule Skillbook.Store.Follower do
   @fetched_at_once 2_000
 
   @doc """
-  Fetches the records of a tenant into a catalog; with `:all` those of all tenants, and with
-  `:scheduled` those with a schedule.
+  Fetches the records of a tenant into a catalog; with `:all`, `:common` and `:scheduled` those of
+  `Skillbook.Store.Table.enabled/4`.
 
   The catalog may have seen later revisions than the rows, and knows which of its records are
   newer. A row that changes meanwhile has a later revision, and is read again.
   """
-  @spec fetch(Catalog.t(), Profile.tenant() | :scheduled, map()) :: :ok | {:error, Error.t()}
+  @spec fetch(Catalog.t(), Profile.tenant() | :common | :scheduled, map()) ::
+          :ok | {:error, Error.t()}
   def fetch(catalog, tenant, book) do
-    fetch = Catalog.begin(catalog, tenant)
+    fetch = Catalog.begin(catalog, if(tenant == :common, do: nil, else: tenant))
     result = take_in(book, fetch, tenant, rows_after(book, tenant, nil))
     Catalog.fetched(fetch, result == :ok)
     result

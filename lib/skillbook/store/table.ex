@@ -313,37 +313,47 @@ defmodule Skillbook.Store.Table do
   end
 
   @doc """
-  The next enabled entries of a tenant in the order of `{tenant, name, id}`, at most `limit`, as
-  columns and rows. They come after the row `last`, if it is not `nil`.
+  The next enabled entries of a tenant, at most `limit`, as columns and rows. They come after the
+  row `last`, if it is not `nil`.
 
-  With `:all` they are those of all tenants, and with `:scheduled` those with a schedule.
+  With `:all` they are those of all tenants, one tenant after the other, and with `:scheduled`
+  those with a schedule. `:common` is `nil` for a table with few others: it is read in its order,
+  which is quicker than that of an index.
   """
   def enabled(sql, tenant, last, limit) do
     {these, params} =
       case tenant do
         :all -> {"1 = 1", []}
         :scheduled -> {"e.schedule is not null", []}
+        # The `||` keeps the database from using the index.
+        :common -> {"e.tenant || '' = ''", []}
         one -> {"e.tenant = $1", [Tenants.to_column(one)]}
       end
 
-    name = in_byte_order(sql, "e.name")
-    place = if last, do: Enum.map([:tenant, :name, :id], &Enum.at(last, column_at(&1))), else: []
-    [first, second, third] = Enum.map(1..3, &"$#{length(params) + &1}")
+    order =
+      if tenant == :common,
+        do: [id: "e.id"],
+        else: [tenant: "e.tenant", name: in_byte_order(sql, "e.name"), id: "e.id"]
 
-    rest =
-      if last, do: " and (e.tenant, #{name}, e.id) > (#{first}, #{second}, #{third})", else: ""
+    columns = order |> Keyword.values() |> Enum.join(", ")
+    place = if last, do: for({column, _} <- order, do: Enum.at(last, column_at(column))), else: []
+    places = Enum.map_join(1..length(order), ", ", &"$#{length(params) + &1}")
+    rest = if last, do: " and (#{columns}) > (#{places})", else: ""
 
     query =
       "select #{@all} from skillbook_entries e where #{these} and e.enabled = 1 and " <>
-        "e.deleted_at is null#{rest} order by e.tenant, #{name}, e.id limit #{limit}"
+        "e.deleted_at is null#{rest} order by #{columns} limit #{limit}"
 
     SQL.query(sql, query, params ++ place)
   end
 
-  @doc "Whether there are more than so many live entries."
-  def more?(sql, count) do
-    query = "select id from skillbook_entries where deleted_at is null limit 1 offset #{count}"
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query), do: {:ok, rows != []}
+  @doc "The number of live entries, and of those that are common to all tenants."
+  def counts(sql) do
+    count = "select count(*) from skillbook_entries where deleted_at is null"
+
+    with {:ok, %{rows: [[all, common]]}} <-
+           SQL.query(sql, "select (#{count}), (#{count} and tenant = '')"),
+         do: {:ok, {all, common}}
   end
 
   defp column_at(column), do: Enum.find_index(@columns, &(&1 == column))

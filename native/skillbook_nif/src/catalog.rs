@@ -482,10 +482,15 @@ fn catalog_take_in(
     let loaded = parallel(&rows.records, || (), |_, record| fetch.catalog.parts.take_in(record));
     let mut waiting = locked(&fetch.waiting);
     waiting.extend(loaded);
-    // More of the last tenant may come, and its records are put together once.
-    let last = waiting.last().map(|last| last.tenant().clone());
-    let rest = waiting.iter().rposition(|loaded| Some(loaded.tenant()) != last.as_ref());
-    let rest = waiting.split_off(rest.map_or(0, |at| at + 1));
+    // More of the last tenant may come. Unless they are in order, its records are put together
+    // once.
+    let rest = if waiting.is_sorted_by_key(Loaded::id) {
+        Vec::new()
+    } else {
+        let last = waiting.last().map(|last| last.tenant().clone());
+        let rest = waiting.iter().rposition(|loaded| Some(loaded.tenant()) != last.as_ref());
+        waiting.split_off(rest.map_or(0, |at| at + 1))
+    };
     fetch.add(std::mem::replace(&mut *waiting, rest));
     Ok(rows.unread)
 }

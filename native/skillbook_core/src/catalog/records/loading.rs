@@ -123,12 +123,14 @@ impl Records {
         }
         for (class, mut lines) in lines {
             let own = &mut self.classes[class as usize];
-            for block in &own.blocks {
+            // Those with higher ids follow the others.
+            let from = own.blocks.partition_point(|block| block.is_before(&lines));
+            for block in &own.blocks[from..] {
                 let there = block.lines();
                 lines.extend(split(&there).filter_map(|line| Some((id(line)?, line.to_vec()))));
             }
             let lines = lines.into_values().collect::<Vec<_>>().concat();
-            own.replace(0..own.blocks.len(), &lines, None, &self.opener, &mut self.loose);
+            own.replace(from..own.blocks.len(), &lines, None, &self.opener, &mut self.loose);
         }
     }
 
