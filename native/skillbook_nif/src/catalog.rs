@@ -168,6 +168,9 @@ struct Sources {
 #[rustler::resource_impl]
 impl Resource for CatalogResource {}
 
+/// The bytes of fetched records that wait, so that those of a tenant are put together.
+const WAITING: usize = 32 * 1024 * 1024;
+
 /// Records of the store that are fetched. If its process ends before, so does this.
 pub struct FetchResource {
     catalog: ResourceArc<CatalogResource>,
@@ -482,6 +485,9 @@ fn catalog_take_in(
     let loaded = parallel(&rows.records, || (), |_, record| fetch.catalog.parts.take_in(record));
     let mut waiting = locked(&fetch.waiting);
     waiting.extend(loaded);
+    if waiting.iter().map(Loaded::size).sum::<usize>() < WAITING {
+        return Ok(rows.unread);
+    }
     // More of the last tenant may come. Unless they are in order, its records are put together
     // once.
     let rest = if waiting.is_sorted_by_key(Loaded::id) {

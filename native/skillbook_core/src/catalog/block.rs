@@ -7,7 +7,6 @@
 //! A block never changes: a write makes another one of the same records. Entries of the records
 //! that did not change are the same objects in both.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -148,9 +147,9 @@ impl Block {
         self.first
     }
 
-    /// Whether it is full, and all of its records come before others.
-    pub(super) fn is_before(&self, lines: &BTreeMap<i64, Vec<u8>>) -> bool {
-        self.is_full() && lines.first_key_value().is_some_and(|(first, _)| self.last < *first)
+    /// The id of its last record.
+    pub(super) fn last(&self) -> i64 {
+        self.last
     }
 
     /// Where its lines have a record, or would have it, and whether they do.

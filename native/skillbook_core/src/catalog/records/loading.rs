@@ -3,7 +3,6 @@
 //! A catalog needs little of a record until somebody reads it: its class and the hash of its name.
 //! Of its text only the frontmatter is read, since labels may be in it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -91,6 +90,11 @@ impl Loaded {
     pub fn id(&self) -> i64 {
         self.id
     }
+
+    /// The bytes that it takes.
+    pub fn size(&self) -> usize {
+        self.line.len()
+    }
 }
 
 impl Left {
@@ -114,22 +118,25 @@ impl Left {
 impl Records {
     /// Adds records that were not in memory. Those whose ids are there are newer, and stay.
     pub fn add(&mut self, loaded: impl IntoIterator<Item = Loaded>, number: u64) {
-        let mut lines: FxHashMap<u32, BTreeMap<i64, Vec<u8>>> = FxHashMap::default();
+        let mut lines: FxHashMap<u32, Vec<(i64, Vec<u8>)>> = FxHashMap::default();
         for Loaded { id, tenant, line, facts } in loaded {
             if !self.has(id) {
                 let class = self.come(id, &tenant, facts, number);
-                lines.entry(class).or_default().insert(id, line);
+                lines.entry(class).or_default().push((id, line));
             }
         }
         for (class, mut lines) in lines {
             let own = &mut self.classes[class as usize];
             // Those with higher ids follow the others.
-            let from = own.blocks.partition_point(|block| block.is_before(&lines));
+            let first = lines.iter().map(|(id, _)| *id).min().unwrap_or_default();
+            let from = own.blocks.partition_point(|block| block.is_full() && block.last() < first);
             for block in &own.blocks[from..] {
                 let there = block.lines();
                 lines.extend(split(&there).filter_map(|line| Some((id(line)?, line.to_vec()))));
             }
-            let lines = lines.into_values().collect::<Vec<_>>().concat();
+            lines.sort_unstable_by_key(|(id, _)| *id);
+            let lines: Vec<_> = lines.into_iter().map(|(_, line)| line).collect();
+            let lines = lines.concat();
             own.replace(from..own.blocks.len(), &lines, None, &self.opener, &mut self.loose);
         }
     }
