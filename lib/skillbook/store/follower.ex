@@ -87,8 +87,14 @@ defmodule Skillbook.Store.Follower do
           true -> [nil, :scheduled]
         end
 
-      UntilError.each(parts, &fetch(book.catalog, &1, book))
+      UntilError.each(parts, fn part -> fetch(book.catalog, part, book, &ahead/1) end)
     end
+  end
+
+  # The next rows are read while the catalog takes in those before.
+  defp ahead(read) do
+    task = Task.async(read)
+    fn -> Task.await(task, :infinity) end
   end
 
   # The connection was lost and is back, maybe without some entries. Readers see all of them at
@@ -114,26 +120,36 @@ defmodule Skillbook.Store.Follower do
   @spec fetch(Catalog.t(), Profile.tenant() | :common | :scheduled, map()) ::
           :ok | {:error, Error.t()}
   def fetch(catalog, tenant, book) do
+    # Its own rows, which it may roll back, must not get into the catalog.
+    inside? = with {:ok, sql} <- handle(book), do: SQL.in_transaction?(sql), else: (_ -> false)
+    fetch(catalog, tenant, book, if(inside?, do: &ahead/1, else: & &1))
+  end
+
+  defp fetch(catalog, tenant, book, ahead) do
     fetch = Catalog.begin(catalog, if(tenant == :common, do: nil, else: tenant))
-    result = take_in(book, fetch, tenant, rows_after(book, tenant, nil))
+    first = ahead.(fn -> rows_after(book, tenant, nil) end)
+    result = take_in(book, fetch, tenant, ahead, first.())
     Catalog.fetched(fetch, result == :ok)
     result
   end
 
-  # The next rows are read while the catalog takes in these.
-  defp take_in(book, fetch, tenant, {:ok, %{rows: rows} = result}) do
+  defp take_in(book, fetch, tenant, ahead, {:ok, %{rows: rows} = result}) do
     next =
       if length(rows) == @fetched_at_once,
-        do: Task.async(fn -> rows_after(book, tenant, List.last(rows)) end)
+        do: ahead.(fn -> rows_after(book, tenant, List.last(rows)) end)
 
     log_unread(book, Catalog.take_in(fetch, result))
-    if next, do: take_in(book, fetch, tenant, Task.await(next, :infinity)), else: :ok
+    if next, do: take_in(book, fetch, tenant, ahead, next.()), else: :ok
   end
 
-  defp take_in(_book, _fetch, _tenant, error), do: error
+  defp take_in(_book, _fetch, _tenant, _ahead, error), do: error
 
   defp rows_after(book, tenant, last) do
-    Table.enabled(sql(book), tenant, last, @fetched_at_once)
+    with {:ok, sql} <- handle(book), do: Table.enabled(sql, tenant, last, @fetched_at_once)
+  end
+
+  defp handle(book) do
+    {:ok, sql(book)}
   rescue
     # The database is restarting.
     ArgumentError -> {:error, Error.closed()}

@@ -165,6 +165,21 @@ defmodule Skillbook.Store.TenantsTest do
     end)
   end
 
+  test "a view within a transaction has none of its rows", %{tmp_dir: folder} do
+    store = store(:sqlite, folder)
+    fill(store)
+    {book, _} = open(store)
+
+    {:error, :back} =
+      SQL.transaction(sql(book), fn sql ->
+        SQL.query!(sql, "delete from skillbook_entries where tenant = 't-1'")
+        assert count(book, "t-1") == @common + @own
+        {:error, :back}
+      end)
+
+    assert count(book, "t-1") == @common + @own
+  end
+
   test "readers and writers of tenants that come and go see all entries", %{tmp_dir: folder} do
     store = store(:sqlite, folder)
     fill(store)
