@@ -91,12 +91,6 @@ defmodule Skillbook.Store.Follower do
     end
   end
 
-  # The next rows are read while the catalog takes in those before.
-  defp ahead(read) do
-    task = Task.async(read)
-    fn -> Task.await(task, :infinity) end
-  end
-
   # The connection was lost and is back, maybe without some entries. Readers see all of them at
   # once.
   defp load(book, revision) do
@@ -131,6 +125,12 @@ defmodule Skillbook.Store.Follower do
     result = take_in(book, fetch, tenant, ahead, first.())
     Catalog.fetched(fetch, result == :ok)
     result
+  end
+
+  # The next rows are read while the catalog takes in those before.
+  defp ahead(read) do
+    task = Task.async(read)
+    fn -> Task.await(task, :infinity) end
   end
 
   defp take_in(book, fetch, tenant, ahead, {:ok, %{rows: rows} = result}) do
