@@ -136,8 +136,8 @@ defmodule Bench.Nodes do
       sql,
       """
       insert into skillbook_entries (#{Enum.join(columns, ", ")})
-      select 'note-' || t || '-' || n, 'x', 'note', 'Note', 'note', '', $1, '[]', '[]', 1, '[]', '[]', 'user',
-        'user', 1, 1, $2, $2, '', '[]', 1, 'tenant-' || t, '["user"]'
+      select 'note-' || t || '-' || n, 'x', 'note', 'Note', 'note', '', $1, '[]', '[]', 1, '[]',
+        '[]', 'user', 'user', 1, 1, $2, $2, '', '[]', 1, 'tenant-' || t, '["user"]'
       from generate_series(1, #{tenants}) t, generate_series(1, #{@own}) n
       """,
       [content, now]
