@@ -3,8 +3,8 @@
 #
 #     bin/postgres-for-tests run bin/bench nodes [NODES] [ACTIVE] [WRITES] [TENANTS]
 #
-# The default is 20 nodes, 4,000 writes of 2,000 active tenants, and 100,000 tenants in all, each of
-# which has a few entries before.
+# The default is 20 nodes, 4,000 writes of 2,000 active tenants, and 100,000 tenants in all, each
+# with a few entries before.
 #
 # A tenant's writes come from the node that rendezvous hashing gives it, as docs/scaling.md
 # spreads them. All nodes share the processors of this machine, so more nodes are not faster here:

@@ -150,8 +150,8 @@ defmodule Skillbook.Catalog do
   end
 
   @doc false
-  # Fetches the rows of a tenant if they are not there, with the function of the field `:fetch`. It
-  # gets the catalog and the tenant, and uses `begin/2`, `take_in/2` and `fetched/2`.
+  # Fetches the rows of a tenant if they are not there, with the function of the field `:fetch`.
+  # It gets the catalog and the tenant, and uses `begin/2`, `take_in/2` and `fetched/2`.
   @spec fetch(t(), Profile.tenant()) :: :ok | {:error, Exception.t()}
   def fetch(%__MODULE__{fetch: nil}, _tenant), do: :ok
 
@@ -265,8 +265,8 @@ defmodule Skillbook.Catalog do
   end
 
   @doc false
-  # Packs the entries of the store that were not read since this was called last, and forgets those
-  # of tenants that nobody reads, if there are many.
+  # Packs the entries of the store that were not read since this was called last, and forgets
+  # those of tenants that nobody reads, if there are many.
   @spec rest(t()) :: :ok
   def rest(%__MODULE__{ref: ref}) do
     Native.catalog_rest(ref)

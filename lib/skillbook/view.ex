@@ -57,9 +57,8 @@ defmodule Skillbook.View do
   @doc """
   Returns a view of the current generation of a catalog.
 
-  The profile is a `Skillbook.Profile` or its options. In a book with a large store, the entries of
-  its tenant may have to be fetched from the database first, and its `Skillbook.SQL.Error` is
-  returned.
+  The profile is a `Skillbook.Profile` or its options. In a book with a large store, the entries
+  of its tenant may have to be fetched from the database, whose `Skillbook.SQL.Error` is returned.
 
       iex> {:ok, catalog} = Skillbook.Catalog.load([Skillbook.Source.builtin()])
       iex> {:error, error} = Skillbook.View.new(catalog, id: "guest", skills: ["tasks.[a"])

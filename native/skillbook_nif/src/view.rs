@@ -137,7 +137,9 @@ twin! {
         Ok(match catalog.parts.view_if_there(&profile) {
             None => atoms::away().encode(env),
             Some(Ok(view)) => encode_view(env, view, catalog),
-            Some(Err(bad)) => (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env),
+            Some(Err(bad)) => {
+                (atoms::error(), (atoms::bad_glob(), bad.glob, bad.message)).encode(env)
+            }
         })
     }
 }

@@ -61,7 +61,8 @@ defmodule Skillbook.Store.TenantsTest do
 
     SQL.query!(sql(book), """
     insert into skillbook_entries (name, tenant, scope, revision, #{columns})
-    with recursive common (n) as (select 1 union all select n + 1 from common where n < #{@common})
+    with recursive
+      common (n) as (select 1 union all select n + 1 from common where n < #{@common})
     select 'common-' || n, '', 'common-' || n, 1, #{columns}
     from skillbook_entries, common where name = 'template'
     """)
