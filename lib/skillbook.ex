@@ -330,7 +330,8 @@ defmodule Skillbook do
 
   The profile is the id of one of the book's profiles, or a `Skillbook.Profile`. Raises
   `ArgumentError` if the book or the profile does not exist; `"default"` exists in a book without
-  `:profiles`, and in one that declares it.
+  `:profiles`, and in one that declares it. In a book with a large store it may have to read the
+  entries of the profile's tenant, and raises the database's `Skillbook.SQL.Error`.
   """
   @spec view(book(), String.t() | Profile.t()) :: View.t()
   def view(book, profile \\ "default"), do: View.of(book, profile)
@@ -339,7 +340,8 @@ defmodule Skillbook do
   As `view/2`, but returns `{:ok, view}` or `{:error, exception}`.
 
   The error is a `Skillbook.ProfileError` if the book has no such profile, or could not read it,
-  and an `ArgumentError` if the book does not run.
+  an `ArgumentError` if the book does not run, and a `Skillbook.SQL.Error` if the database cannot
+  be read.
 
       iex> {:ok, _pid} = Skillbook.start_link(name: :fetch_view_example, profiles: [[id: "ann"]])
       iex> {:ok, view} = Skillbook.fetch_view(:fetch_view_example, "ann")

@@ -133,10 +133,13 @@ defmodule Skillbook.Reply.Pipeline do
 
   defp renew(%View{book: nil} = view), do: view
 
+  # The book may have stopped, or its database may be unreachable, which the next command reports.
   defp renew(view) do
-    View.of(view.book, view.profile)
+    case View.fetch_of(view.book, view.profile) do
+      {:ok, view} -> view
+      {:error, _error} -> view
+    end
   rescue
-    # The book has stopped, which the next command reports.
     ArgumentError -> view
   end
 
