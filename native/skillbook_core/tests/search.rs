@@ -428,10 +428,14 @@ proptest! {
             (0..4usize, 0..3usize, 0..600i64, 1..300i64, 0..5_000usize),
             1..12,
         ),
+        by_tenant in any::<bool>(),
     ) {
         let store = Source { root: "/s".into(), kind: SourceKind::Stored, ..Source::default() };
         let store = Arc::new(store);
         let parts = Parts::new(Some(store.clone()));
+        if by_tenant {
+            parts.hold(0);
+        }
         let mut records: BTreeMap<i64, Record> = BTreeMap::new();
         let mut base = source_of(&[]);
         let readers = ["", "near", "far"].map(|name| Profile {
@@ -441,8 +445,9 @@ proptest! {
         let readers = readers.into_iter().chain([Profile::unrestricted()]);
         let readers: Vec<Profile> = readers.collect();
         for (kind, tenant, first, count, at) in steps {
-            // Some parts are packed between, and others held by a limit.
+            // Some parts are packed or forgotten between, and others held by a limit.
             (0..at % 3).for_each(|_| parts.rest());
+            parts.forget();
             parts.limit(if at % 2 == 0 { usize::MAX } else { 100_000 });
             let ids = first..first + count;
             match kind {
@@ -467,7 +472,7 @@ proptest! {
             let anew = common::cached(Catalog::build(1, vec![base.clone(), all]));
             for reader in &readers {
                 let whole = View::new(anew.clone(), reader).unwrap();
-                let part = parts.view(reader).unwrap();
+                let part = common::view_of(&parts, &records, reader);
                 for query in ["send", "mails sends", "w7x", "sned", "file-9", "mial and w"] {
                     let hits = |view: &View| -> Vec<_> {
                         let hits = view.search(&Query { limit: 50, ..Query::new(query) });

@@ -1,6 +1,7 @@
 //! Catalogs from texts, without files.
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use skillbook_core::catalog::assemble::{assemble, Assembled};
@@ -9,7 +10,7 @@ use skillbook_core::page::document::{CodeLines, Document};
 use skillbook_core::page::record::{Origin, Record};
 use skillbook_core::source::{Source, SourceKind, Trust};
 use skillbook_core::tenant::Tenant;
-use skillbook_core::view::{CachedCatalog, Profile, View};
+use skillbook_core::view::{CachedCatalog, Fetch, Parts, Profile, View};
 
 pub fn source(name: &str, kind: SourceKind, labels: &[&str], files: &[(&str, &str)]) -> Assembled {
     let labels = labels.iter().map(|label| label.to_string()).collect();
@@ -146,4 +147,24 @@ pub fn doc(name: &str, more: &str, body: &str) -> String {
 
 pub fn names(view: &View) -> Vec<&str> {
     view.entries().map(|(_, entry)| &*entry.name).collect()
+}
+
+/// The rows of a tenant, as the database has them.
+pub fn rows(records: &BTreeMap<i64, Record>, tenant: &Tenant) -> Vec<Record> {
+    let own = |record: &&Record| *tenant == Tenant::All || record.tenant == *tenant;
+    records.values().filter(own).cloned().collect()
+}
+
+pub fn fetched(parts: &Parts, fetch: &Fetch, rows: &[Record]) {
+    parts.fetched(fetch, rows.iter().map(|record| parts.take_in(record)).collect());
+    parts.end(fetch, true);
+}
+
+/// The view of a reader, for whom the records of the tenant are fetched if they are not there.
+pub fn view_of(parts: &Parts, records: &BTreeMap<i64, Record>, reader: &Profile) -> View {
+    if !parts.has(&reader.tenant) {
+        let fetch = parts.fetch(Some(reader.tenant.clone()));
+        fetched(parts, &fetch, &rows(records, &reader.tenant));
+    }
+    parts.view_if_there(reader).expect("they are there").unwrap()
 }

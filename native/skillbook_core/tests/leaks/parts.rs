@@ -10,7 +10,7 @@ use skillbook_core::page::document::Document;
 use skillbook_core::page::record::{Origin, Record};
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::tenant::Tenant;
-use skillbook_core::view::{Fetch, Parts, Profile, View};
+use skillbook_core::view::{Parts, Profile, View};
 
 use crate::common::{self, doc};
 
@@ -105,26 +105,6 @@ fn everything(view: &View, names: &[String]) -> String {
     crate::everything::everything(view, names).replace("OnceLock(<uninit>)", "OnceLock(None)")
 }
 
-/// The rows of a tenant, as the database has them.
-fn rows(records: &BTreeMap<i64, Record>, tenant: &Tenant) -> Vec<Record> {
-    let own = |record: &&Record| *tenant == Tenant::All || record.tenant == *tenant;
-    records.values().filter(own).cloned().collect()
-}
-
-fn fetched(parts: &Parts, fetch: &Fetch, rows: &[Record]) {
-    parts.fetched(fetch, rows.iter().map(|record| parts.take_in(record)).collect());
-    parts.end(fetch, true);
-}
-
-/// The view of a reader, for whom the records of the tenant are fetched if they are not there.
-fn view(parts: &Parts, records: &BTreeMap<i64, Record>, reader: &Profile) -> View {
-    if !parts.has(&reader.tenant) {
-        let fetch = parts.fetch(Some(reader.tenant.clone()));
-        fetched(parts, &fetch, &rows(records, &reader.tenant));
-    }
-    parts.view_if_there(reader).expect("they are there").unwrap()
-}
-
 /// The view of one catalog of everything.
 fn of_everything(base: &Assembled, records: &BTreeMap<i64, Record>, reader: &Profile) -> View {
     let document = |record: &Record| Arc::new(Document::stored("/store", record));
@@ -162,10 +142,10 @@ proptest! {
             // One whose records are fetched while they change.
             let slow = &readers[(at + 1) % readers.len()].tenant;
             let slow = (by_tenant && rests > 0 && !parts.has(slow)).then(|| {
-                (parts.fetch(Some(slow.clone())), rows(&records, slow))
+                (parts.fetch(Some(slow.clone())), common::rows(&records, slow))
             });
             // Who reads before a change has a catalog that the change makes stale.
-            let held = view(&parts, &records, &readers[at]);
+            let held = common::view_of(&parts, &records, &readers[at]);
             let before = everything(&held, &names);
             let there: Vec<String> = existing(&base, &records);
             let mut went: Vec<(i64, Arc<str>)> = Vec::new();
@@ -190,12 +170,12 @@ proptest! {
             prop_assert!(change.number == parts.number() && change.number >= number);
             number = change.number;
             if let Some((fetch, rows)) = slow {
-                fetched(&parts, &fetch, &rows);
+                common::fetched(&parts, &fetch, &rows);
             }
             prop_assert_eq!(everything(&held, &names), before, "a view keeps its generation");
             for reader in &readers {
                 let whole = of_everything(&base, &records, reader);
-                let part = view(&parts, &records, reader);
+                let part = common::view_of(&parts, &records, reader);
                 prop_assert_eq!(everything(&part, &names), everything(&whole, &names));
                 // A limit forgets those that were read before.
                 let again = parts.cached(reader);
@@ -229,7 +209,7 @@ proptest! {
             }
         }
         let whole = of_everything(&base, &records, &Profile::unrestricted());
-        view(&parts, &records, &Profile::unrestricted());
+        common::view_of(&parts, &records, &Profile::unrestricted());
         let all = parts.whole();
         let paths = |catalog: &Catalog| {
             catalog.entries().iter().map(|entry| entry.document.path.clone()).collect::<Vec<_>>()
