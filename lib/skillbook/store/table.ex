@@ -317,8 +317,8 @@ defmodule Skillbook.Store.Table do
   row `last`, if it is not `nil`.
 
   With `:all` they are those of all tenants, one tenant after the other, and with `:scheduled`
-  those with a schedule. `:common` is `nil` for a table with few others: it is read in its order,
-  which is quicker than that of an index.
+  those with a schedule, by their ids. `:common` is `nil` for a table with few others: it is read
+  in its order, which is quicker than that of an index.
   """
   def enabled(sql, tenant, last, limit) do
     {these, params} =
@@ -331,7 +331,7 @@ defmodule Skillbook.Store.Table do
       end
 
     order =
-      if tenant == :common,
+      if tenant in [:common, :scheduled],
         do: [id: "e.id"],
         else: [tenant: "e.tenant", name: in_byte_order(sql, "e.name"), id: "e.id"]
 

@@ -111,6 +111,25 @@ defmodule Skillbook.Store.ReadTest do
     end
   end
 
+  describe "entries that are fetched" do
+    setup :start
+
+    test "are read in the order of an index, and no others", %{database: database} do
+      sql = QueryPlan.handle(database)
+
+      for {tenant, step} <- [
+            {nil, "SEARCH e USING INDEX skillbook_entries_tenant_index (tenant=?)"},
+            {"acme", "SEARCH e USING INDEX skillbook_entries_tenant_index (tenant=?)"},
+            {:all, "SCAN e USING INDEX skillbook_entries_list_index"},
+            {:scheduled, "SCAN e USING INDEX skillbook_entries_schedule_index"},
+            {:common, "SCAN e"}
+          ] do
+        steps = QueryPlan.steps(database, fn -> Table.enabled(sql, tenant, nil, 1) end)
+        assert {tenant, steps} == {tenant, [step]}
+      end
+    end
+  end
+
   describe "a page of a list" do
     setup :start
 
