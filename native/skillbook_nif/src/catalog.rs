@@ -460,8 +460,8 @@ fn catalog_has(catalog: ResourceArc<CatalogResource>, tenant: Term) -> NifResult
     Ok(catalog.parts.has(&profile::tenant(tenant)?))
 }
 
-/// Begins to fetch the records of a tenant, or those with a schedule.
-#[rustler::nif]
+/// Begins to fetch the records of a tenant, or those with a schedule. It may wait for a writer.
+#[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_fetch(
     catalog: ResourceArc<CatalogResource>,
     tenant: Term,
@@ -531,7 +531,7 @@ fn catalog_generation(catalog: ResourceArc<CatalogResource>) -> u64 {
 
 /// Limits the bytes of the records' entries that are open, and the number of the records that stay
 /// without a reader, if those of a tenant can be fetched.
-#[rustler::nif]
+#[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_limit(catalog: ResourceArc<CatalogResource>, bytes: usize, records: Option<usize>) {
     catalog.parts.limit(bytes);
     if let Some(records) = records {
