@@ -1,22 +1,42 @@
 //! Classes of entries: those of one tenant with the same labels, which a rule admits or refuses
 //! together. A catalog has far fewer classes than entries, so a view asks its rule once for each
-//! class, and looks only at the entries of those that it admits.
+//! class. Of the entries of those that it admits, it reads only those that name profiles or need a
+//! connection: the others are the same for all, and their bits are kept here in one piece, while
+//! the entries are scattered over memory.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::profile::Rule;
+use super::visible::about;
 use crate::catalog::entry::Entry;
 use crate::tenant::Tenant;
 
 /// The classes of a catalog's entries.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Classes {
-    /// The class of each entry, by its id.
-    of: Vec<u32>,
+    /// Of each entry, by its id.
+    of: Vec<Of>,
     /// Shared by generations in which there is no new class.
     known: Arc<Known>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Of {
+    class: u32,
+    bits: Bits,
+}
+
+/// The bits of an admitted entry that no other one takes the place of.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Bits {
+    /// They are the same for all profiles.
+    Same(u8),
+    /// The same, unless its handler is missing.
+    Handled(u8),
+    /// They depend on the profile.
+    OfProfile,
 }
 
 /// The classes, and the number of each.
@@ -36,16 +56,33 @@ impl Classes {
             Some((earlier, classes)) => (earlier, &classes.of[..], classes.known.clone()),
             None => Default::default(),
         };
-        let of = carried(entries, earlier, of, |entry| number(&mut known, entry));
+        let of = carried(entries, earlier, of, |entry| Of {
+            class: number(&mut known, entry),
+            bits: bits(entry),
+        });
         Classes { of, known }
     }
 
     /// The ids of the entries that a rule admits by their tenant and labels, in order.
-    pub fn admitted<'a>(&'a self, rule: &Rule) -> impl Iterator<Item = usize> + 'a {
+    pub fn admitted<'a>(&'a self, rule: &Rule) -> impl Iterator<Item = (usize, Bits)> + 'a {
         let admits = |(tenant, labels): &(Tenant, Vec<String>)| rule.admits_class(tenant, labels);
         let admitted: Vec<bool> = self.known.list.iter().map(admits).collect();
         let ids = self.of.iter().enumerate();
-        ids.filter(move |(_, class)| admitted[**class as usize]).map(|(at, _)| at)
+        ids.filter(move |(_, of)| admitted[of.class as usize]).map(|(at, of)| (at, of.bits))
+    }
+}
+
+fn bits(entry: &Entry) -> Bits {
+    let fields = entry.fields();
+    let names_profiles = !fields.excluded_for.is_empty() || !fields.proactive_for.is_empty();
+    if names_profiles || fields.connection.is_some() {
+        return Bits::OfProfile;
+    }
+    let listed = !fields.hidden_from_model;
+    let bits = about::of(entry, listed, listed && fields.include_in_prompt);
+    match entry.handler() {
+        Some(_) => Bits::Handled(bits),
+        None => Bits::Same(bits),
     }
 }
 

@@ -128,8 +128,13 @@ impl Rule {
         self.lists(entry.fields()) && self.includes(entry.fields())
     }
 
+    /// Whether globs restrict the names.
+    pub fn has_globs(&self) -> bool {
+        !self.names.is_empty()
+    }
+
     pub fn has_all_names(&self) -> bool {
-        self.grants.is_none() && self.names.is_empty()
+        self.grants.is_none() && !self.has_globs()
     }
 }
 

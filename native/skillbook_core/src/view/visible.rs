@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::classes::Classes;
+use super::classes::{self, Classes};
 use super::profile::Rule;
+use crate::catalog::entry::Entry;
 use crate::catalog::{Catalog, EntryId, Unused};
 use crate::page::diagnostic::Diagnostic;
 use crate::search::triggers::Triggers;
@@ -68,13 +69,15 @@ pub(crate) struct Visible {
 impl Visible {
     pub(super) fn new(catalog: &Catalog, classes: &Classes, rule: Rule) -> Visible {
         let mut about = vec![0; catalog.entries().len()];
-        for at in classes.admitted(&rule) {
-            let entry = &catalog.entries()[at];
-            if rule.admits_one(entry) {
-                let broken = !catalog.handlers().is_empty() && catalog.is_broken(entry);
-                let listed = !broken && rule.lists(entry.fields());
-                about[at] = about::of(entry, listed, !broken && rule.in_prompt(entry));
-            }
+        let (all_names, all_handlers) = (!rule.has_globs(), catalog.handlers().is_empty());
+        for (at, bits) in classes.admitted(&rule) {
+            let of_rule = || bits_of(&rule, catalog, &catalog.entries()[at]);
+            about[at] = match bits {
+                classes::Bits::Same(bits) if all_names => bits,
+                classes::Bits::Handled(bits) if all_names && all_handlers => bits,
+                _ => of_rule(),
+            };
+            debug_assert_eq!(about[at], of_rule());
         }
         // First the rule, then precedence: only visible entries compete.
         let unused = catalog.resolve(&mut about, rule.profile.tenant.name().is_some());
@@ -104,6 +107,16 @@ impl Visible {
         };
         size_of::<Visible>() + bits + size_of_val(&self.unused[..])
     }
+}
+
+/// The bits of an entry of a class that the rule admits.
+fn bits_of(rule: &Rule, catalog: &Catalog, entry: &Entry) -> u8 {
+    if !rule.admits_one(entry) {
+        return 0;
+    }
+    let broken = catalog.is_broken(entry);
+    let listed = !broken && rule.lists(entry.fields());
+    about::of(entry, listed, !broken && rule.in_prompt(entry))
 }
 
 /// The bits of [`about`] of entries, by their ids.
