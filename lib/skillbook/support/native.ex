@@ -111,7 +111,7 @@ defmodule Skillbook.Native do
       tools_names(view, globs),
       tools_nearest(view, names, near, limit),
       tools_offered(view, names, left_out, run_command, delegates),
-      tool_shape(tool, shape),
+      tools_shaped(tools, shape),
       tool_name(view, name),
       tool_from(name),
       tool_valid(name),

@@ -82,21 +82,28 @@ fn tools_offered<'a>(
     view.core().offered(&names, offer).into_iter().map(term).collect()
 }
 
-/// The definition of a tool in the format of a vendor.
+/// The definitions of tools in the format of a vendor.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn tool_shape<'a>(env: Env<'a>, tool: ToolTerm<'a>, shape: Term<'a>) -> NifResult<Term<'a>> {
+fn tools_shaped<'a>(
+    env: Env<'a>,
+    tools: Vec<ToolTerm<'a>>,
+    shape: Term<'a>,
+) -> NifResult<Vec<Term<'a>>> {
     let shape = shape.atom_to_string()?;
     let shape = Shape::ALL.into_iter().find(|one| one.as_str() == shape).ok_or(Error::BadArg)?;
-    let tool = Tool {
-        name: tool.name,
-        title: tool.title,
-        description: tool.description,
-        schema: read_object(tool.schema, DEEPEST).ok_or(Error::BadArg)?,
-        renamed: tool.renamed.into_iter().collect(),
-        reads: tool.reads,
-        entry: tool.entry,
+    let definition = |tool: ToolTerm<'a>| {
+        let tool = Tool {
+            name: tool.name,
+            title: tool.title,
+            description: tool.description,
+            schema: read_object(tool.schema, DEEPEST).ok_or(Error::BadArg)?,
+            renamed: tool.renamed.into_iter().collect(),
+            reads: tool.reads,
+            entry: tool.entry,
+        };
+        encode::json(env, &shape.of(&tool))
     };
-    encode::json(env, &shape.of(&tool))
+    tools.into_iter().map(definition).collect()
 }
 
 /// The name of the tool of an entry.

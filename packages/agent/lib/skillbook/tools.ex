@@ -60,6 +60,8 @@ defmodule Skillbook.Tools do
   # OpenAI's limit, the lowest of all vendors.
   @max_tools 128
 
+  @shapes "one of #{Enum.map_join(Shape.all(), ", ", &inspect/1)}"
+
   # The minimum similarity for suggesting a tool name that a page has set.
   @min_similarity 0.9
 
@@ -82,7 +84,7 @@ defmodule Skillbook.Tools do
     {view, options} = View.from(view_or_book, options, "Skillbook.Tools.definitions/2")
     {shape, options} = Keyword.pop(options, :shape, :openai)
     validate([{:shape, shape} | options])
-    for tool <- list(view, options), do: shape(tool, shape)
+    view |> list(options) |> shapes(shape)
   end
 
   @doc """
@@ -214,9 +216,14 @@ defmodule Skillbook.Tools do
       }
   """
   @spec shape(Tool.t(), shape()) :: map()
-  def shape(%Tool{} = tool, shape) do
+  def shape(%Tool{} = tool, shape), do: hd(shapes([tool], shape))
+
+  @doc false
+  # Returns tools in the format of a vendor, in one native call.
+  @spec shapes([Tool.t()], shape()) :: [map()]
+  def shapes(tools, shape) do
     validate(shape: shape)
-    Shape.of(tool, shape)
+    Native.tools_shaped(tools, shape)
   end
 
   @doc false
@@ -441,7 +448,7 @@ defmodule Skillbook.Tools do
   @spec options() :: keyword()
   def options do
     [
-      shape: {"one of #{Enum.map_join(Shape.all(), ", ", &inspect/1)}", &(&1 in Shape.all())},
+      shape: {@shapes, &(&1 in Shape.all())},
       names: {"a list of globs or nil", &(is_nil(&1) or Options.texts?(&1))},
       limit: {"an integer from 1", &Options.positive?/1},
       messages: {"a list of messages with :role and :content", &Candidates.messages?/1},

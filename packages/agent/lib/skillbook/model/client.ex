@@ -218,7 +218,7 @@ defmodule Skillbook.Model.Client do
   @spec tools(keyword(), atom()) :: [map()] | nil
   def tools(options, shape) do
     tools = options[:tools] || []
-    if tools != [], do: Enum.map(tools, &Tools.shape(&1, shape))
+    if tools != [], do: Tools.shapes(tools, shape)
   end
 
   @doc "The schema of the answer for the server, without the keywords that it refuses, or `nil`."
