@@ -7,6 +7,8 @@
 //! assert_eq!(value.get("name").and_then(Value::as_str), Some("hello"));
 //! ```
 
+use std::hash::{Hash, Hasher};
+
 /// A scalar, a list or a mapping.
 ///
 /// Two values are equal regardless of their authors' texts: `1.10` is `1.1`.
@@ -100,6 +102,24 @@ impl PartialEq for Value {
             (Value::List(one), Value::List(other)) => one == other,
             (Value::Map(one), Value::Map(other)) => one == other,
             _ => false,
+        }
+    }
+}
+
+/// Equal values have equal hashes.
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let value = self.typed();
+        std::mem::discriminant(value).hash(state);
+        match value {
+            Value::Null | Value::Written(_) => {}
+            Value::Bool(value) => value.hash(state),
+            Value::Int(value) => value.hash(state),
+            // `-0.0` is `0.0`.
+            Value::Float(value) => (value + 0.0).to_bits().hash(state),
+            Value::Str(text) => text.hash(state),
+            Value::List(items) => items.hash(state),
+            Value::Map(pairs) => pairs.hash(state),
         }
     }
 }

@@ -129,7 +129,7 @@ impl Entry {
             (&self.document.path, &self.document.text, self.tenant()).hash(&mut hasher);
             // A file's fields are in its text; a record's are not.
             if self.document.of_record().is_some() {
-                format!("{:?}", self.document.data()).hash(&mut hasher);
+                self.document.data().hash(&mut hasher);
             }
             hasher.finish()
         })

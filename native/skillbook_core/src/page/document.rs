@@ -166,7 +166,7 @@ impl Document {
             version: record.version,
         };
         // Of most records it can be made again, and there may be many in memory.
-        if stored.data(&document.fields) == document.fields.data {
+        if stored.is_data(&document.fields, &document.fields.data) {
             document.fields.data = Value::Null;
         }
         document.stored = Some(stored);

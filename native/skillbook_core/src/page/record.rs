@@ -430,6 +430,21 @@ impl Columns<'_> {
 impl Stored {
     /// The data of a record whose columns are in its fields as they are, and whose text adds none.
     pub(crate) fn data(&self, fields: &Fields) -> Value {
+        let pairs = self.columns(fields).into_iter().map(|(key, value)| (key.to_owned(), value));
+        Value::Map(pairs.collect())
+    }
+
+    /// Whether that is this data.
+    pub(crate) fn is_data(&self, fields: &Fields, data: &Value) -> bool {
+        let Value::Map(pairs) = data else { return false };
+        let columns = self.columns(fields);
+        let same = |((key, value), (own, of)): (&(&str, Value), &(String, Value))| {
+            key == own && value == of
+        };
+        columns.len() == pairs.len() && columns.iter().zip(pairs).all(same)
+    }
+
+    fn columns(&self, fields: &Fields) -> Vec<(&'static str, Value)> {
         let columns = Columns {
             name: fields.name.as_deref().unwrap_or_default(),
             title: fields.title.as_deref().unwrap_or_default(),
@@ -444,8 +459,7 @@ impl Stored {
             version: self.version,
             origin: self.origin,
         };
-        let pairs = columns.values().into_iter().map(|(key, value)| (key.to_owned(), value));
-        Value::Map(pairs.collect())
+        columns.values()
     }
 }
 
