@@ -49,9 +49,11 @@ defmodule Skillbook.Catalog.Watcher do
   Passes rows of the database to `Skillbook.Catalog.put_stored/3`. Subscribers are notified before
   it returns.
   """
-  @spec put_stored(atom(), %{columns: [String.t()], rows: [[term()]]}, :all | :some) :: [
-          {integer(), String.t()}
-        ]
+  @spec put_stored(
+          atom(),
+          %{columns: [String.t()], rows: [[term()]]},
+          :some | :all | :replaced
+        ) :: [{integer(), String.t()}]
   def put_stored(book, rows, which),
     do: GenServer.call(name(book), {:put_stored, rows, which}, :infinity)
 
@@ -129,7 +131,7 @@ defmodule Skillbook.Catalog.Watcher do
   def handle_call({:put_stored, rows, which}, _from, state) do
     {{_change, unread}, state} = next(state, &Catalog.put_stored(&1, rows, which))
 
-    if which == :all or disabled?(rows),
+    if which != :some or disabled?(rows),
       do: publish(state.book, {:skillbook_disabled, state.book, :changed})
 
     # A writer does not wait for the log.

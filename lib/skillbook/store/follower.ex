@@ -11,7 +11,8 @@ defmodule Skillbook.Store.Follower do
   #
   # A server that takes over from a lost one, or a restored copy, may lack the last writes and
   # have others at the same revisions. So the last write that was seen is looked for at each
-  # query; if it is gone, all entries are read again.
+  # query; if it is gone, all entries are read again. If there are many, those of tenants are
+  # forgotten, and fetched when somebody reads them.
 
   use GenServer
 
@@ -79,25 +80,28 @@ defmodule Skillbook.Store.Follower do
   end
 
   defp load(book, 0) do
-    with {:ok, {all, common}} <- Table.counts(sql(book)) do
-      parts =
-        cond do
-          book.embedder != nil or all <= @few -> [:all]
-          common > all - common -> [:common, :scheduled]
-          true -> [nil, :scheduled]
-        end
-
-      UntilError.each(parts, fn part -> fetch(book.catalog, part, book, &ahead/1) end)
-    end
+    with {:ok, parts} <- parts(book),
+         do: UntilError.each(parts, fn part -> fetch(book.catalog, part, book, &ahead/1) end)
   end
 
   # The connection was lost and is back, maybe without some entries. Readers see all of them at
   # once.
   defp load(book, revision) do
-    with {:ok, %{rows: rows}} <- read(book, revision, :all) do
-      {_change, unread} = Catalog.put_stored(book.catalog, rows, :all)
+    with {:ok, %{rows: rows, which: which}} <- read(book, revision, :all) do
+      {_change, unread} = Catalog.put_stored(book.catalog, rows, which)
       log_unread(book, unread)
       :ok
+    end
+  end
+
+  # The parts of the table that are read at a start.
+  defp parts(book) do
+    with {:ok, {all, common}} <- Table.counts(sql(book)) do
+      cond do
+        book.embedder != nil or all <= @few -> {:ok, [:all]}
+        common > all - common -> {:ok, [:common, :scheduled]}
+        true -> {:ok, [nil, :scheduled]}
+      end
     end
   end
 
@@ -231,7 +235,8 @@ defmodule Skillbook.Store.Follower do
   @impl true
   def init(book) do
     state = %{
-      book: Map.take(book, [:name, :store, :catalog, :revision, :of_parts, :sources, :parts]),
+      book:
+        Map.take(book, [:name, :store, :catalog, :revision, :of_parts, :sources, :parts, :embedder]),
       poll: book.store_poll,
       timer: nil,
       group: nil,
@@ -367,7 +372,7 @@ defmodule Skillbook.Store.Follower do
     :all
   end
 
-  # The rows of an update are all entries that changed, or only those that the catalog shows.
+  # The rows of an update are all entries that changed, or some of those that the catalog shows.
   defp seen(%{seen: seen}, %{which: :some, rows: %{rows: []}}) when seen != nil, do: {:ok, seen}
 
   defp seen(state, _update) do
@@ -400,7 +405,7 @@ defmodule Skillbook.Store.Follower do
 
   # Only the watcher makes new generations. If it crashes, this process is restarted with it.
   defp put(state, %{revision: revision, rows: rows, which: which}) do
-    if which == :all or rows.rows != [],
+    if which != :some or rows.rows != [],
       do: log_unread(state.book, Watcher.put_stored(state.book.name, rows, which))
 
     :atomics.put(state.book.revision, 1, revision)
@@ -444,12 +449,34 @@ defmodule Skillbook.Store.Follower do
     do: read(book, revision, :all)
 
   defp read(book, revision, :all) do
-    select(book, revision, :all, "where enabled = 1 and deleted_at is null order by id", [])
+    case parts(book) do
+      {:ok, [:all]} ->
+        select(book, revision, :all, "where enabled = 1 and deleted_at is null order by id", [])
+
+      {:ok, parts} ->
+        with {:ok, pages} <- UntilError.map(parts, &pages(book, &1, nil, [])) do
+          [%{columns: columns} | _] = pages = Enum.concat(pages)
+          rows = %{columns: columns, rows: Enum.flat_map(pages, & &1.rows)}
+          {:ok, %{revision: revision, rows: rows, which: :replaced}}
+        end
+
+      error ->
+        error
+    end
   end
 
   # The `+` makes SQLite use the index of revisions. By the ids it would scan all entries.
   defp read(book, revision, last),
     do: select(book, revision, :some, "where revision > $1 order by +id", [last])
+
+  # All rows of a part. Those that were written meanwhile have later revisions, and are read again.
+  defp pages(book, part, last, pages) do
+    with {:ok, %{rows: rows} = page} <- rows_after(book, part, last) do
+      if length(rows) == @fetched_at_once,
+        do: pages(book, part, List.last(rows), [page | pages]),
+        else: {:ok, Enum.reverse([page | pages])}
+    end
+  end
 
   defp select(book, revision, which, rest, params) do
     statement = "select #{@columns}, revision from skillbook_entries #{rest}"

@@ -49,7 +49,7 @@ defmodule Skillbook.Native do
       catalog_read_paths(catalog, paths, pages),
       catalog_publish(catalog, problems),
       catalog_problems(catalog, all?, from),
-      catalog_store(catalog, columns, rows, is_whole),
+      catalog_store(catalog, columns, rows, which),
       catalog_has(catalog, tenant),
       catalog_fetch(catalog, tenant),
       catalog_take_in(fetch, columns, rows),

@@ -253,14 +253,17 @@ impl CatalogResource {
     /// Updates the records of the store from rows. If the rows are the whole store, all other
     /// records are removed. Makes a generation only if something differs. Also returns the rows
     /// that cannot be read.
-    fn store(&self, rows: Rows, is_whole: bool) -> (Reloaded, Vec<(i64, String)>) {
-        let fetch = is_whole.then(|| self.parts.fetch(Some(Tenant::All)));
+    fn store(&self, rows: Rows, which: Which) -> (Reloaded, Vec<(i64, String)>) {
+        let fetch = (which == Which::All).then(|| self.parts.fetch(Some(Tenant::All)));
         let mut removed = rows.removed;
         let unnamed = |id: &i64| (*id, Arc::from(""));
         // A record that cannot be read any more must not stay as it was.
         removed.extend(rows.unread.iter().map(|(id, _)| unnamed(id)));
-        if is_whole {
-            let there: FxHashSet<i64> = rows.records.iter().map(|record| record.id).collect();
+        let there: FxHashSet<i64> = match which {
+            Which::Some => FxHashSet::default(),
+            _ => rows.records.iter().map(|record| record.id).collect(),
+        };
+        if which == Which::All {
             let ids = self.parts.record_ids();
             removed.extend(ids.iter().filter(|id| !there.contains(id)).map(unnamed));
         }
@@ -268,7 +271,10 @@ impl CatalogResource {
         let records = self.parts.differing(rows.records);
         // Records have no handlers, so there are none to look up.
         let records = parallel(&records, || (), |_, record| self.parts.read(record));
-        let change = self.parts.put(records, &removed);
+        let change = match which {
+            Which::Replaced => self.parts.replace(records, &there),
+            _ => self.parts.put(records, &removed),
+        };
         if let Some(fetch) = fetch {
             self.parts.end(&fetch, true);
         }
@@ -300,6 +306,16 @@ impl Sources {
             .collect();
         names.into_iter().map(str::to_owned).collect()
     }
+}
+
+/// The rows that are stored.
+#[derive(NifUnitEnum, PartialEq)]
+enum Which {
+    /// Some that changed.
+    Some,
+    All,
+    /// Those that are common to all tenants or have a schedule, of another database.
+    Replaced,
 }
 
 #[derive(NifUnitEnum)]
@@ -442,16 +458,16 @@ fn catalog_publish(
     catalog.publish(problems.into_iter().map(|(name, of)| (name, problem(of))).collect())
 }
 
-/// Makes the next generation from changed rows or from all rows: `{reload, [{id, reason}]}`, where
-/// the list has the rows that cannot be read.
+/// Makes the next generation from rows: `{reload, [{id, reason}]}`, where the list has those that
+/// cannot be read.
 #[rustler::nif(schedule = "DirtyIo")]
 fn catalog_store(
     catalog: ResourceArc<CatalogResource>,
     columns: Vec<String>,
     rows: Vec<Vec<Term>>,
-    is_whole: bool,
+    which: Which,
 ) -> NifResult<(Reloaded, Vec<(i64, String)>)> {
-    Ok(catalog.store(Rows::read(&columns, rows)?, is_whole))
+    Ok(catalog.store(Rows::read(&columns, rows)?, which))
 }
 
 /// Whether all records that a profile of a tenant reads are there.

@@ -166,6 +166,49 @@ defmodule Skillbook.Store.TenantsTest do
     end)
   end
 
+  for dialect <- [:sqlite, :postgres] do
+    test "another database after a failover has other entries: #{dialect}", context do
+      store = store(unquote(dialect), context.tmp_dir)
+      fill(store)
+      {book, _} = open(store)
+      timed = [tenant: "t-4", schedule: "0 9 * * *", timezone: "UTC", writers: ["ann"]]
+      rows = [stored("timed", timed), stored("lost", tenant: "t-1"), stored("common")]
+      :ok = Follower.sync(book, write_rows(sql(book), rows))
+      assert count(book, "t-1") == @common + 1 + @own + 1
+      %{rows: [[revision]]} = SQL.query!(sql(book), "select max(revision) from skillbook_entries")
+
+      :ok = Skillbook.subscribe(book)
+      follower = Process.whereis(Module.concat(book, "Follower"))
+
+      log =
+        capture_log(fn ->
+          # Without the last writes, and with others of as many revisions.
+          {:ok, :ok} =
+            SQL.transaction(sql(book), fn sql ->
+              for name <- ~w(timed lost common common-1 n-1-7 n-2-7),
+                  do: SQL.query!(sql, "delete from skillbook_entries where name = '#{name}'")
+
+              SQL.query!(sql, "update skillbook_settings set value = '1' where key = 'revision'")
+              for n <- 2..revision, do: write_rows(sql, [stored("other-#{n}", tenant: "t-#{n}")])
+              {:ok, :ok}
+            end)
+
+          send(follower, :refresh)
+          :sys.get_state(follower)
+        end)
+
+      assert log =~ "lacks a write that the catalog shows"
+      assert_receive {:skillbook, ^book, %Change{} = change}, @timeout
+      assert Enum.sort(change.removed) == ~w(common common-1 timed)
+      assert names(book) == @common - 1
+      assert Catalog.scheduled(Book.fetch!(book).catalog) == []
+      for tenant <- ~w(t-1 t-2), do: assert(View.find(view(book, tenant), "n-1-7") == nil)
+      assert count(book, "t-1") == @common - 1 + @own - 1
+      assert count(book, "t-2") == @common - 1 + @own - 1 + 1
+      assert count(book, "t-3") == @common - 1 + @own + if(revision > 2, do: 1, else: 0)
+    end
+  end
+
   test "a view within a transaction has none of its rows", %{tmp_dir: folder} do
     store = store(:sqlite, folder)
     fill(store)

@@ -6,7 +6,8 @@
 //!
 //! A fetch takes a while, and changes come meanwhile. So each change of a tenant that is fetched is
 //! applied at once, and records that went are remembered: what is in memory, or went from it, is
-//! newer than what was fetched.
+//! newer than what was fetched. Only if the database became another one, nothing of the earlier one
+//! counts.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -18,6 +19,8 @@ pub struct Fetch {
     tenant: Option<Tenant>,
     /// The number of changes before.
     since: u64,
+    /// The number of the database.
+    database: u64,
 }
 
 /// The tenants whose records are in memory, and those that are fetched.
@@ -36,17 +39,30 @@ pub(super) struct Held {
     gone: FxHashMap<i64, u64>,
     /// Counts these changes.
     lost: u64,
+    /// Counts how often the database became another one.
+    database: u64,
 }
 
 impl Held {
     pub fn all() -> Held {
-        let (tenants, times, fetched, gone, lost) = Default::default();
-        Held { most: usize::MAX, all: true, tenants, times, fetched, gone, lost }
+        let (tenants, times, fetched, gone, lost, database) = Default::default();
+        Held { most: usize::MAX, all: true, tenants, times, fetched, gone, lost, database }
     }
 
     /// None yet, and so many when nobody reads them.
     pub fn at_most(most: usize) -> Held {
         Held { most, all: false, ..Held::all() }
+    }
+
+    /// None any more, since the database became another one.
+    pub fn replace(&mut self) {
+        let (times, database) = (self.times + 1, self.database + 1);
+        *self = Held { times, database, ..Held::at_most(self.most) };
+    }
+
+    /// Whether a fetch is from the database as it is.
+    pub fn is_current(&self, fetch: &Fetch) -> bool {
+        fetch.database == self.database
     }
 
     /// Whether some of so many records may go now.
@@ -73,11 +89,14 @@ impl Held {
 
     pub fn begin(&mut self, tenant: Option<Tenant>) -> Fetch {
         *self.fetched.entry(tenant.clone()).or_default() += 1;
-        Fetch { tenant, since: self.lost }
+        Fetch { tenant, since: self.lost, database: self.database }
     }
 
     /// Ends a fetch. If it is whole, all records of its tenant are there.
     pub fn end(&mut self, fetch: &Fetch, is_whole: bool) {
+        if !self.is_current(fetch) {
+            return;
+        }
         match fetch.tenant.as_ref().filter(|_| is_whole) {
             Some(Tenant::All) => self.all = true,
             Some(one) => drop(self.tenants.insert(one.clone())),

@@ -361,6 +361,9 @@ impl Parts {
     /// Adds records that were fetched, which is no change. Returns blocks that should be packed.
     pub fn fetched(&self, fetch: &Fetch, loaded: Vec<Loaded>) -> Vec<Arc<Block>> {
         let mut state = self.state_mut();
+        if !state.held.is_current(fetch) {
+            return Vec::new();
+        }
         let number = state.number + 1;
         let loose = if loaded.len() < MANY { LOOSE } else { LOADING };
         let State { records, held, .. } = &mut *state;
@@ -396,7 +399,28 @@ impl Parts {
     /// Of a tenant whose records are not there, they are not kept either. Their names are among
     /// those that changed.
     pub fn put(&self, records: Vec<Written>, removed: &[(i64, Arc<str>)]) -> Change {
+        self.put_in(self.state_mut(), records, removed)
+    }
+
+    /// The same after the database became another one, of which `there` has the ids of all records
+    /// that are common to all tenants or have a schedule. The records of tenants are forgotten.
+    pub fn replace(&self, records: Vec<Written>, there: &FxHashSet<i64>) -> Change {
         let mut state = self.state_mut();
+        let number = state.number + 1;
+        state.held.replace();
+        state.records.forget_tenants(number);
+        self.set(&mut state, number);
+        let removed = state.records.ids().filter(|id| !there.contains(id));
+        let removed: Vec<_> = removed.map(|id| (id, Arc::from(""))).collect();
+        self.put_in(state, records, &removed)
+    }
+
+    fn put_in(
+        &self,
+        mut state: RwLockWriteGuard<'_, State>,
+        records: Vec<Written>,
+        removed: &[(i64, Arc<str>)],
+    ) -> Change {
         let number = state.number + 1;
         let loose = if records.len() < MANY { LOOSE } else { LOADING };
         let mut unseen = FxHashSet::default();

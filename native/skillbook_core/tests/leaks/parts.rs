@@ -1,6 +1,6 @@
 //! A view of a book's parts is the view of one catalog of everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -22,6 +22,8 @@ const LABELS: [&str; 2] = ["staff", "boss"];
 enum Step {
     /// Records that are written, and ids of those that go.
     Write(Vec<Record>, Vec<i64>),
+    /// Records of another database, after a failover.
+    Replace(Vec<Record>),
     /// The files of the base: names, with the label of each and an alias.
     Files(Vec<(usize, Option<usize>, usize)>),
 }
@@ -37,21 +39,26 @@ fn tenant() -> impl Strategy<Value = Tenant> {
 
 fn written() -> impl Strategy<Value = Record> {
     let names = (0..NAMES.len(), 0..NAMES.len(), proptest::option::of(0..NAMES.len()));
-    (1..7i64, names, tenant(), labels(), 0..4usize, any::<[bool; 3]>()).prop_map(
-        |(id, (name, title, alias), tenant, labels, word, [is_skill, low, excluded])| Record {
-            id,
-            is_skill,
-            title: NAMES[title].into(),
-            description: format!("About zq{word}qz"),
-            content: match alias {
-                Some(alias) => format!("---\naliases: [{}]\n---\nzq{word}qz", NAMES[alias]).into(),
-                None => format!("Text zq{word}qz").into(),
-            },
-            tenant,
-            labels,
-            excluded_for: excluded.then(|| "reader".to_owned()).into_iter().collect(),
-            origin: if low { Origin::Import } else { Origin::User },
-            ..common::record(NAMES[name], "")
+    (1..7i64, names, tenant(), labels(), 0..4usize, any::<[bool; 4]>()).prop_map(
+        |(id, (name, title, alias), tenant, labels, word, [is_skill, low, excluded, timed])| {
+            Record {
+                id,
+                is_skill,
+                title: NAMES[title].into(),
+                description: format!("About zq{word}qz"),
+                content: match alias {
+                    Some(alias) => {
+                        format!("---\naliases: [{}]\n---\nzq{word}qz", NAMES[alias]).into()
+                    }
+                    None => format!("Text zq{word}qz").into(),
+                },
+                tenant,
+                labels,
+                excluded_for: excluded.then(|| "reader".to_owned()).into_iter().collect(),
+                origin: if low { Origin::Import } else { Origin::User },
+                schedule: timed.then(|| "0 9 * * *".to_owned()),
+                ..common::record(NAMES[name], "")
+            }
         },
     )
 }
@@ -67,6 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
             gone.retain(|id| put.iter().all(|record| record.id != *id));
             Step::Write(put, gone)
         }),
+        1 => proptest::collection::vec(written(), 0..6).prop_map(Step::Replace),
         1 => proptest::collection::vec(file, 0..4).prop_map(Step::Files),
     ]
 }
@@ -123,7 +131,7 @@ proptest! {
         steps in proptest::collection::vec((step(), 0..3usize, 0..3usize), 1..6),
         readers in proptest::collection::vec(reader(), 3),
         limit in prop_oneof![Just(0), Just(10_000), Just(usize::MAX)],
-        by_tenant in any::<bool>(),
+        mut by_tenant in any::<bool>(),
     ) {
         let parts = Parts::new(Some(store()));
         parts.limit(limit);
@@ -149,6 +157,8 @@ proptest! {
             let before = everything(&held, &names);
             let there: Vec<String> = existing(&base, &records);
             let mut went: Vec<(i64, Arc<str>)> = Vec::new();
+            // Nobody looks at the records of another database for the names that differ.
+            let mut is_told = true;
             let change = match step {
                 Step::Write(put, gone) => {
                     let name = |id: &i64| {
@@ -161,6 +171,17 @@ proptest! {
                     // Those that are here already change nothing.
                     let put = if rests == 1 { parts.differing(put) } else { put };
                     parts.put(put.iter().map(|record| parts.read(record)).collect(), &went)
+                }
+                Step::Replace(others) => {
+                    (is_told, by_tenant) = (false, true);
+                    records = others.into_iter().map(|record| (record.id, record)).collect();
+                    let stays = |record: &&Record| {
+                        record.tenant == Tenant::Common || record.schedule.is_some()
+                    };
+                    let stay: Vec<Record> = records.values().filter(stays).cloned().collect();
+                    let there = stay.iter().map(|record| record.id).collect();
+                    let differing = parts.differing(stay);
+                    parts.replace(differing.iter().map(|one| parts.read(one)).collect(), &there)
                 }
                 Step::Files(list) => {
                     base = files(&list);
@@ -195,7 +216,7 @@ proptest! {
                 let all = [&change.added, &change.changed, &change.removed];
                 has(names, name) || by_tenant && all.iter().any(|names| has(names, name))
             };
-            if change.number > 1 {
+            if change.number > 1 && is_told {
                 for name in now.iter().filter(new) {
                     prop_assert!(told(&change.added, name), "{name}");
                 }
@@ -208,6 +229,11 @@ proptest! {
                 }
             }
         }
+        // Those with a schedule are there, whoever reads.
+        let scheduled = parts.scheduled(None);
+        let ids = scheduled.iter().filter_map(|entry| Some(entry.document.of_record()?.id));
+        let timed = records.values().filter(|record| record.schedule.is_some());
+        prop_assert_eq!(ids.collect::<BTreeSet<_>>(), timed.map(|one| one.id).collect());
         let whole = of_everything(&base, &records, &Profile::unrestricted());
         common::view_of(&parts, &records, &Profile::unrestricted());
         let all = parts.whole();

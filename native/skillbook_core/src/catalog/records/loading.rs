@@ -141,6 +141,34 @@ impl Records {
         }
     }
 
+    /// Forgets the records of all tenants, but those with a schedule.
+    pub fn forget_tenants(&mut self, number: u64) {
+        let mut scheduled: FxHashMap<u32, Vec<i64>> = FxHashMap::default();
+        for (id, class) in self.scheduled.iter().filter_map(|id| Some((id, self.made.get(id)?))) {
+            scheduled.entry(*class).or_default().push(*id);
+        }
+        for (own, at) in self.classes.iter_mut().zip(0..) {
+            let stay = scheduled.get(&at).map_or(&[][..], |ids| ids);
+            if own.tenant == Tenant::Common || own.records == stay.len() {
+                continue;
+            }
+            let lines = stay.iter().filter_map(|id| own.line(*id));
+            let lines: Vec<u8> = lines.flat_map(|(lines, at)| lines[at].to_vec()).collect();
+            own.changed = number;
+            own.records = stay.len();
+            self.empty += usize::from(own.records == 0);
+            own.replace(0..own.blocks.len(), &lines, None, &self.opener, &mut self.loose);
+        }
+        let Records { made, classes, scheduled, named, .. } = self;
+        let is_common = |class: u32| classes[class as usize].tenant == Tenant::Common;
+        made.retain(|id, class| is_common(*class) || scheduled.contains(id));
+        named.retain(|(_, id)| made.contains_key(id));
+        let hashes = || named.iter().map(|(hash, _)| hash);
+        let others = hashes().zip(hashes().skip(1)).filter(|(one, other)| one != other).count();
+        self.names = others + usize::from(!named.is_empty());
+        self.drop_empty();
+    }
+
     /// The classes of a tenant, to be read and [forgotten](Records::forget).
     pub fn left(&self, tenant: &Tenant) -> Vec<Left> {
         let left = |at: u32| {
