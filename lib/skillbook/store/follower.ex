@@ -124,10 +124,16 @@ defmodule Skillbook.Store.Follower do
   end
 
   defp fetch(catalog, tenant, book, ahead) do
-    fetch = Catalog.begin(catalog, if(tenant == :common, do: nil, else: tenant))
+    start = System.monotonic_time()
+    to = if tenant == :common, do: nil, else: tenant
+    fetch = Catalog.begin(catalog, to)
     first = ahead.(fn -> rows_after(book, tenant, nil) end)
-    result = take_in(book, fetch, tenant, ahead, first.())
+    {result, rows} = take_in(book, fetch, tenant, ahead, first.(), 0)
     Catalog.fetched(fetch, result == :ok)
+    measurements = %{duration: System.monotonic_time() - start, rows: rows}
+    kind = with {:error, error} <- result, do: error.kind, else: (:ok -> nil)
+    metadata = %{book: book.name, tenant: to, kind: kind}
+    Telemetry.event([:skillbook, :store, :fetched], measurements, metadata)
     result
   end
 
@@ -137,16 +143,17 @@ defmodule Skillbook.Store.Follower do
     fn -> Task.await(task, :infinity) end
   end
 
-  defp take_in(book, fetch, tenant, ahead, {:ok, %{rows: rows} = result}) do
+  defp take_in(book, fetch, tenant, ahead, {:ok, %{rows: rows} = result}, before) do
     next =
       if length(rows) == @fetched_at_once,
         do: ahead.(fn -> rows_after(book, tenant, List.last(rows)) end)
 
     log_unread(book, Catalog.take_in(fetch, result))
-    if next, do: take_in(book, fetch, tenant, ahead, next.()), else: :ok
+    count = before + length(rows)
+    if next, do: take_in(book, fetch, tenant, ahead, next.(), count), else: {:ok, count}
   end
 
-  defp take_in(_book, _fetch, _tenant, _ahead, error), do: error
+  defp take_in(_book, _fetch, _tenant, _ahead, error, before), do: {error, before}
 
   defp rows_after(book, tenant, last) do
     with {:ok, sql} <- handle(book), do: Table.enabled(sql, tenant, last, @fetched_at_once)

@@ -80,8 +80,11 @@ defmodule Skillbook.Store.TenantsTest do
       assert names(book) == @common
 
       # One tenant, and nobody else's.
+      :telemetry.listen(book)
       assert count(book, nil) == @common
       assert count(book, "t-1") == @common + @own
+      assert_receive {[:skillbook, :store, :fetched], %{duration: _, rows: @own}, of_tenant}
+      assert of_tenant == %{book: book, tenant: "t-1", kind: nil}
       assert names(book) == @common + @own
       assert count(book, "t-unknown") == @common
 
@@ -157,7 +160,9 @@ defmodule Skillbook.Store.TenantsTest do
       assert count(book, nil) == @common
       assert count(book, "t-1") == @common + @own
       catalog = Book.fetch!(book).catalog
+      :telemetry.listen(book)
       assert {:error, %SQL.Error{} = error} = View.new(catalog, profile("t-2"))
+      assert_receive {[:skillbook, :store, :fetched], %{rows: 0}, %{kind: :other, tenant: "t-2"}}
       assert Exception.message(error) == "the server is gone"
       assert_raise SQL.Error, fn -> View.all(book) end
       assert Catalog.diagnostics(catalog) == []

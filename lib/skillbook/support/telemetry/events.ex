@@ -58,6 +58,9 @@ defmodule Skillbook.Telemetry.Events do
        "without; the entry is written", [:revision], [:book]},
     {[:store, :back], "the book can read its database again, and has caught up", [:duration],
      [:book]},
+    {[:store, :fetched],
+     "entries that were not in memory were read from the database, at a start or for a reader " <>
+       "of their tenant, or that failed", [:duration, :rows], [:book, :tenant, :kind]},
     {[:connection, :changed],
      "a profile was connected to an account or disconnected, or the " <>
        "vendor withdrew the connection", [:system_time], [:book, :profile, :account, :status]},

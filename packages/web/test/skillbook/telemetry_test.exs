@@ -394,6 +394,7 @@ defmodule Skillbook.TelemetryTest do
                    60_000
 
     Skillbook.search(view, "x")
+    :ok = Follower.fetch(Skillbook.Book.fetch!(book).catalog, "acme", Skillbook.Book.fetch!(book))
     {:ok, _} = Skillbook.Vault.sync(book, "notes")
     FakeSQL.away(:telemetry_store, true)
     assert_receive {[_, :store, :away], _, _} = away, 60_000
