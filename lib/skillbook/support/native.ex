@@ -110,7 +110,7 @@ defmodule Skillbook.Native do
       view_examples(view, name),
       tools_names(view, globs),
       tools_nearest(view, names, near, limit),
-      tools_offered(view, names, left_out, run_command, delegates),
+      tools_offered(view, names, left_out, run_command, delegates, shape),
       tools_shaped(tools, shape),
       tool_name(view, name),
       tool_from(name),

@@ -11,7 +11,7 @@ use crate::json::read_object;
 use crate::view::ViewResource;
 
 mod atoms {
-    rustler::atoms! { ok, error }
+    rustler::atoms! { ok, error, nil }
 }
 
 /// How deep the schema of a tool may nest: as deep as those of pages, inside of the tool's.
@@ -57,7 +57,7 @@ fn tools_nearest(
     view.core().nearest_tools(names, &near, limit)
 }
 
-/// The tools of these entries, as maps.
+/// The tools of these entries, as maps, or their definitions in a shape.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn tools_offered<'a>(
     env: Env<'a>,
@@ -66,20 +66,31 @@ fn tools_offered<'a>(
     left_out: usize,
     run_command: bool,
     delegates: bool,
-) -> NifResult<Vec<ToolTerm<'a>>> {
+    shape: Term<'a>,
+) -> NifResult<Vec<Term<'a>>> {
+    let shape = if atoms::nil() == shape { None } else { Some(read_shape(shape)?) };
     let term = |tool: Tool| {
-        Ok(ToolTerm {
-            name: tool.name,
-            title: tool.title,
-            description: tool.description,
-            schema: encode::json(env, &tool.schema.into())?,
-            renamed: tool.renamed.into_iter().collect(),
-            reads: tool.reads,
-            entry: tool.entry,
-        })
+        let Some(shape) = shape else {
+            let term = ToolTerm {
+                name: tool.name,
+                title: tool.title,
+                description: tool.description,
+                schema: encode::json(env, &tool.schema.into())?,
+                renamed: tool.renamed.into_iter().collect(),
+                reads: tool.reads,
+                entry: tool.entry,
+            };
+            return Ok(term.encode(env));
+        };
+        encode::json(env, &shape.of(&tool))
     };
     let offer = Offer { left_out, run_command, delegates };
     view.core().offered(&names, offer).into_iter().map(term).collect()
+}
+
+fn read_shape(shape: Term) -> NifResult<Shape> {
+    let shape = shape.atom_to_string()?;
+    Shape::ALL.into_iter().find(|one| one.as_str() == shape).ok_or(Error::BadArg)
 }
 
 /// The definitions of tools in the format of a vendor.
@@ -89,8 +100,7 @@ fn tools_shaped<'a>(
     tools: Vec<ToolTerm<'a>>,
     shape: Term<'a>,
 ) -> NifResult<Vec<Term<'a>>> {
-    let shape = shape.atom_to_string()?;
-    let shape = Shape::ALL.into_iter().find(|one| one.as_str() == shape).ok_or(Error::BadArg)?;
+    let shape = read_shape(shape)?;
     let definition = |tool: ToolTerm<'a>| {
         let tool = Tool {
             name: tool.name,

@@ -84,7 +84,7 @@ defmodule Skillbook.Tools do
     {view, options} = View.from(view_or_book, options, "Skillbook.Tools.definitions/2")
     {shape, options} = Keyword.pop(options, :shape, :openai)
     validate([{:shape, shape} | options])
-    view |> list(options) |> shapes(shape)
+    make(view, options, shape)
   end
 
   @doc """
@@ -135,26 +135,35 @@ defmodule Skillbook.Tools do
   def list(view_or_book, options \\ []) do
     {view, options} = View.from(view_or_book, options, "Skillbook.Tools.list/2")
     validate(options)
+    make(view, options, nil)
+  end
 
+  # Tools, or their definitions in a shape.
+  defp make(view, options, shape) do
     names = names(view, options[:names])
-    few = fn -> list(view, names, [@search], [run_command: true] ++ options) end
+    few = fn -> make(view, names, [@search], [run_command: true] ++ options, shape) end
 
     case options[:form] do
       :few ->
         few.()
 
       :auto ->
-        tools = list(view, names, names, options)
+        tools = make(view, names, names, options, nil)
         max = Keyword.get(options, :max_tokens, @max_tokens)
-        if tokens(tools) > max, do: few.(), else: tools
+
+        cond do
+          tokens(tools) > max -> few.()
+          shape == nil -> tools
+          true -> shapes(tools, shape)
+        end
 
       _each ->
-        list(view, names, names, options)
+        make(view, names, names, options, shape)
     end
   end
 
-  # The tools of those names that may become one.
-  defp list(view, names, offered, options) do
+  # Those of the names that may become one.
+  defp make(view, names, offered, options, shape) do
     max = Keyword.get(options, :limit, @max_tools)
     run_command? = options[:run_command] == true and max > 1
     room = if run_command?, do: max - 2, else: max - 1
@@ -168,13 +177,13 @@ defmodule Skillbook.Tools do
         offered
       end
 
-    offered(view, stay, length(names) - length(stay), run_command?)
+    offered(view, stay, length(names) - length(stay), run_command?, shape)
   end
 
-  defp offered(view, names, left_out, run_command?) do
+  defp offered(view, names, left_out, run_command?, shape) do
     delegates? = view.profile.writes == :delegate
-    tools = Native.tools_offered(view.ref, names, left_out, run_command?, delegates?)
-    Enum.map(tools, &struct!(Tool, &1))
+    tools = Native.tools_offered(view.ref, names, left_out, run_command?, delegates?, shape)
+    if shape, do: tools, else: Enum.map(tools, &struct!(Tool, &1))
   end
 
   @doc """
@@ -288,7 +297,7 @@ defmodule Skillbook.Tools do
   def one(%Entry{hidden_from_model: false, name: name}, view) do
     # Its description may name the other one.
     names = Enum.uniq([name, @dispatch])
-    view |> offered(names, 0, false) |> Enum.find(&(&1.entry == name))
+    view |> offered(names, 0, false, nil) |> Enum.find(&(&1.entry == name))
   end
 
   def one(_entry, _view), do: nil
