@@ -39,15 +39,20 @@ defmodule Bench.Figures do
   def main(names) do
     case names -- @order do
       [] ->
-        sections = Map.merge(kept(), Map.new(names, &{&1, section(&1)}))
-        texts = for name <- @order, text = sections[name], do: text
-        File.write!(@page, Enum.join([@head | texts], "\n"))
+        for name <- names, do: write(name, section(name))
         IO.puts("wrote #{Path.relative_to_cwd(@page)}")
 
       [unknown | _] ->
         IO.puts(:stderr, "expected benches of #{Enum.join(@order, ", ")}, got: #{unknown}")
         System.halt(2)
     end
+  end
+
+  # After each bench, so that one that fails costs only its own section.
+  defp write(name, section) do
+    sections = Map.put(kept(), name, section)
+    texts = for name <- @order, text = sections[name], do: text
+    File.write!(@page, Enum.join([@head | texts], "\n"))
   end
 
   # The sections of the page, by their bench.

@@ -247,7 +247,7 @@ defmodule Bench.Vault do
             note
           end
 
-        {:ok, _} = Vault.Indexer.put(book, hd(Book.fetch!(book).vaults), read)
+        {:ok, _} = Vault.Indexer.put(book, hd(Book.fetch!(book).of_parts.vaults), read)
       end
     end
 
