@@ -48,7 +48,14 @@ defmodule Bench.Rows do
     {:ok, book} = Skillbook.start_link([name: :bench_rows] ++ options)
     sql = Book.sql(Book.fetch!(:bench_rows))
     fill(sql, count)
-    {indexed, :ok} = time(fn -> Backfill.index(sql) end)
+    {indexed, :ok} = time(fn -> Backfill.index(Book.fetch!(:bench_rows)) end)
+
+    SQL.query!(
+      sql,
+      "update skillbook_tasks set segment_id = (select id from skillbook_search_segments " <>
+        "where kind = 'task')"
+    )
+
     {peer, _} = time(fn -> peer_index(sql) end)
     rate = "#{label}: #{3 * count} indexed, #{round(3 * count / indexed * 1.0e9)}/s"
     print(rate, "#{kind(sql)}, #{2 * count}", [indexed, peer])
@@ -127,7 +134,7 @@ defmodule Bench.Rows do
     end
 
     tasks =
-      "skillbook_tasks (title, description, status, priority, due_date, " <>
+      "skillbook_tasks (number, title, description, status, priority, due_date, " <>
         "created_by, created_at, updated_at)"
 
     memories = "skillbook_memories (number, content, category, tags, owner, created_at)"
@@ -140,6 +147,7 @@ defmodule Bench.Rows do
             status = if rem(number, 2) == 0, do: "todo", else: "done"
 
             [
+              number,
               "Task #{number}",
               text.(number),
               status,

@@ -46,9 +46,6 @@ defmodule Skillbook.Run.Operations do
   # Rows kept beside the pauses that hold.
   @max_rows 10_000
 
-  @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
-                   "text) where key = 'operations' returning value"
-
   # Not a number, so a follower looks at its revisions whatever they are.
   @notify "select pg_notify('skillbook', 'operations')"
 
@@ -162,8 +159,10 @@ defmodule Skillbook.Run.Operations do
     if SQL.in_transaction?(target.sql) do
       {:error, %OperationError{kind: :in_transaction, name: target.name}}
     else
+      raised = Values.raise_setting("operations")
+
       changed =
-        SQL.transaction(target.sql, [{@next_revision, []}], fn sql, [%{rows: [[revision]]}] ->
+        SQL.transaction(target.sql, [raised], fn sql, [%{rows: [[revision]]}] ->
           revision = Number.integer!(revision)
 
           with {:ok, value} <- fun.(sql),

@@ -2,13 +2,25 @@ defmodule Skillbook.SQL.Values do
   @moduledoc false
   # Builds statements with many values: lists of texts or ids as one parameter, and inserts of
   # many rows. The text of a statement does not depend on the length of a list, so it is prepared
-  # once. Also reads the times of rows.
+  # once. Also raises the numbers of the settings, and reads the times of rows.
 
   alias Skillbook.SQL
   alias Skillbook.Support.JSON
 
   # Rows per statement. SQLite looks up each parameter by a linear search.
   @max_rows 50
+
+  @doc """
+  A statement with its parameters that raises a number of the settings, and returns it.
+
+  The row stays locked until the commit, so transactions commit in the order of their numbers.
+  """
+  @spec raise_setting(String.t()) :: {String.t(), []}
+  def raise_setting(key) do
+    number = "cast(cast(value as bigint) + 1 as text)"
+
+    {"update skillbook_settings set value = #{number} where key = '#{key}' returning value", []}
+  end
 
   @doc "A condition that a column is one of some texts, and its parameter with that number."
   @spec texts(SQL.t(), String.t(), [String.t()], pos_integer()) :: {String.t(), [String.t()]}

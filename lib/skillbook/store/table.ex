@@ -47,8 +47,6 @@ defmodule Skillbook.Store.Table do
 
   places = fn columns -> Enum.map_join(1..length(columns), ", ", &"$#{&1}") end
 
-  @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
-                   "text) where key = 'revision' returning value"
   @last_revision "(select cast(value as bigint) from skillbook_settings where key = 'revision')"
 
   @insert "insert into skillbook_entries (#{Enum.join(@inserted, ", ")}) " <>
@@ -98,7 +96,7 @@ defmodule Skillbook.Store.Table do
     notice = if SQL.dialect(sql) == :postgres, do: [{@notify, []}], else: []
 
     with {:ok, [%{rows: [[revision]]} | _]} <-
-           SQL.commit(sql, [{@next_revision, []}, {stamp, params} | notice]),
+           SQL.commit(sql, [Values.raise_setting("revision"), {stamp, params} | notice]),
          do: {:ok, Number.integer!(revision)}
   end
 

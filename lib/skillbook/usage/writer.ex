@@ -10,7 +10,7 @@ defmodule Skillbook.Usage.Writer do
   require Logger
 
   alias Skillbook.{Book, SQL}
-  alias Skillbook.SQL.OldRows
+  alias Skillbook.SQL.{OldRows, Values}
   alias Skillbook.Usage.Counter
 
   # Hours are combined into days after so many days.
@@ -102,17 +102,14 @@ defmodule Skillbook.Usage.Writer do
   # Writers of other tables do not wait for it.
   defp own(sql), do: SQL.of_parts(sql, [:usage])
 
-  # See `Skillbook.Usage.state/3`.
-  @changed "update skillbook_settings set value = cast(cast(value as bigint) + 1 as text) " <>
-             "where key = 'usage'"
-
   # Sorted by key, with the number of all last, so that two writers cannot deadlock.
   defp add(sql, rows) do
     added =
       for some <- rows |> Enum.sort() |> Enum.chunk_every(@max_rows),
           do: {insert(length(some)), Enum.concat(some)}
 
-    SQL.query_all(sql, added ++ [{@changed, []}])
+    # See `Skillbook.Usage.state/3`.
+    SQL.query_all(sql, added ++ [Values.raise_setting("usage")])
   end
 
   defp insert(count) do
@@ -150,7 +147,10 @@ defmodule Skillbook.Usage.Writer do
     delete = "delete from skillbook_usage where #{some("bucket < $1")}"
 
     deleted =
-      SQL.transaction(own(sql), &SQL.query_all(&1, [{delete, [day(before)]}, {@changed, []}]))
+      SQL.transaction(
+        own(sql),
+        &SQL.query_all(&1, [{delete, [day(before)]}, Values.raise_setting("usage")])
+      )
 
     with {:ok, [%{num_rows: count}, _changed]} <- deleted, do: {:ok, count, more(count)}
   end

@@ -10,11 +10,9 @@ defmodule Skillbook.MCP.Client.ApprovalTable do
   alias Skillbook.Package.Publish
   alias Skillbook.Support.JSON
   alias Skillbook.SQL
+  alias Skillbook.SQL.Values
 
   @key "server = $1 and place = $2"
-
-  @next_revision "update skillbook_settings set value = cast(cast(value as bigint) + 1 as " <>
-                   "text) where key = 'server_approvals'"
 
   # Not a number, so a follower looks at its revisions whatever they are.
   @notify "select pg_notify('skillbook', 'servers')"
@@ -42,7 +40,7 @@ defmodule Skillbook.MCP.Client.ApprovalTable do
   @spec update(SQL.t(), Settings.t(), (Approvals.t() -> Approvals.t())) ::
           {:ok, {Approvals.t(), non_neg_integer()}} | {:error, SQL.Error.t()}
   def update(sql, settings, fun) do
-    SQL.transaction(sql, [{@next_revision, []}], fn sql, _results ->
+    SQL.transaction(sql, [Values.raise_setting("server_approvals")], fn sql, _results ->
       with {:ok, stored} <- list(sql, settings),
            new = fun.(stored),
            :ok <- write(sql, settings, new),
