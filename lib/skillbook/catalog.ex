@@ -268,7 +268,7 @@ defmodule Skillbook.Catalog do
 
   @doc false
   # Packs the entries of the store that were not read since this was called last, and forgets
-  # those of tenants that nobody reads, if there are many.
+  # those of tenants that nobody reads, if there are many. Gives free memory back to the system.
   @spec rest(t()) :: :ok
   def rest(%__MODULE__{ref: ref}) do
     Native.catalog_rest(ref)

@@ -101,7 +101,8 @@ defmodule Skillbook.Catalog.Watcher do
       logs?: false
     }
 
-    Process.send_after(self(), :rest, @rest)
+    # The first one soon, since a start leaves much free memory.
+    Process.send_after(self(), :rest, @look)
     Process.send_after(self(), :look, @look)
     {:ok, state |> log_problems() |> Map.put(:watch, watch(book))}
   end

@@ -34,7 +34,7 @@ use skillbook_files::LoadedFolder;
 
 use crate::shared::FrozenTerm;
 use crate::store::Rows;
-use crate::{declaration, encode, entry, profile};
+use crate::{declaration, encode, entry, memory, profile};
 
 mod atoms {
     rustler::atoms! { ok, error, scheduled }
@@ -555,11 +555,13 @@ fn catalog_limit(catalog: ResourceArc<CatalogResource>, bytes: usize, records: O
     }
 }
 
-/// Forgets what was not read since this was called last, and packs all records.
+/// Forgets what was not read since this was called last, packs all records, and gives free memory
+/// back.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn catalog_rest(catalog: ResourceArc<CatalogResource>) {
     catalog.parts.rest();
     catalog.parts.forget();
+    memory::give_back();
 }
 
 /// The number of names.

@@ -16,6 +16,7 @@ mod hidden;
 mod json;
 mod lint;
 mod markdown;
+mod memory;
 mod profile;
 mod report;
 mod route;
