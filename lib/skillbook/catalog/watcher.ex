@@ -101,9 +101,10 @@ defmodule Skillbook.Catalog.Watcher do
       logs?: false
     }
 
-    # The first one soon, since a start leaves much free memory.
-    Process.send_after(self(), :rest, @look)
+    Process.send_after(self(), :rest, @rest)
     Process.send_after(self(), :look, @look)
+    # A start leaves much free memory.
+    Process.send_after(self(), :give_back, @look)
     {:ok, state |> log_problems() |> Map.put(:watch, watch(book))}
   end
 
@@ -162,6 +163,11 @@ defmodule Skillbook.Catalog.Watcher do
   def handle_info(:look, state) do
     Process.send_after(self(), :look, @look)
     {:noreply, log_problems(state, false, 0, MapSet.new())}
+  end
+
+  def handle_info(:give_back, state) do
+    Native.memory_give_back()
+    {:noreply, state}
   end
 
   def handle_info(:rest, state) do

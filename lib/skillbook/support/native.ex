@@ -50,6 +50,7 @@ defmodule Skillbook.Native do
       catalog_publish(catalog, problems),
       catalog_problems(catalog, all?, from),
       catalog_store(catalog, columns, rows, which),
+      memory_give_back(),
       catalog_has(catalog, tenant),
       catalog_fetch(catalog, tenant),
       catalog_take_in(fetch, columns, rows),

@@ -1,5 +1,10 @@
 //! Free memory that the allocator keeps.
 
+#[rustler::nif(schedule = "DirtyCpu")]
+fn memory_give_back() {
+    give_back();
+}
+
 /// Gives it back to the system. After a load that is three times what the catalog takes, and
 /// glibc keeps it for the next one: each of its arenas shrinks only from its end.
 pub fn give_back() {
