@@ -20,8 +20,9 @@ defmodule Bench.Measure do
     if File.dir?(corpus), do: corpus, else: Application.app_dir(:skillbook, "priv/skills")
   end
 
-  # The resident memory of the process, in bytes. It includes memory that allocators hold.
+  # The resident memory of the process, in bytes, without free memory of the C library.
   def resident do
+    Skillbook.Native.memory_give_back()
     with {:ok, status} <- File.read("/proc/self/status"),
          [_, kilobytes] <- Regex.run(~r/^VmRSS:\s+(\d+) kB$/m, status) do
       String.to_integer(kilobytes) * 1024
