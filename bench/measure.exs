@@ -20,9 +20,11 @@ defmodule Bench.Measure do
     if File.dir?(corpus), do: corpus, else: Application.app_dir(:skillbook, "priv/skills")
   end
 
-  # The resident memory of the process, in bytes, without free memory of the C library.
+  # The resident memory of the process, in bytes, without free memory of the C library. The
+  # virtual machine keeps some of what earlier measurements took, and gives it back meanwhile.
   def resident do
     Skillbook.Native.memory_give_back()
+
     with {:ok, status} <- File.read("/proc/self/status"),
          [_, kilobytes] <- Regex.run(~r/^VmRSS:\s+(\d+) kB$/m, status) do
       String.to_integer(kilobytes) * 1024
