@@ -138,11 +138,11 @@ defmodule Skillbook.Catalog do
   end
 
   @doc false
-  # Puts rows of the store's table into the source of `Source.stored/0`: some new and changed ones,
-  # all rows, or, after the database became another one, those that are common to all tenants or
-  # have a schedule, and then those of tenants are fetched again. Makes a new generation if an entry
-  # differs. Also returns the ids of rows that cannot be read and the reasons; these rows are left
-  # out.
+  # Puts rows of the store's table into the source of `Source.stored/0`: some new and changed
+  # ones, or all. After the database became another one they may be those that are common to all
+  # tenants or have a schedule; those of tenants are then fetched again. Makes a new generation if
+  # an entry differs. Also returns the ids of rows that cannot be read and the reasons; these rows
+  # are left out.
   @spec put_stored(t(), %{columns: [String.t()], rows: [[term()]]}, :some | :all | :replaced) ::
           {Change.t(), [{integer(), String.t()}]}
   def put_stored(%__MODULE__{ref: ref} = catalog, %{columns: columns, rows: rows}, which) do

@@ -46,6 +46,8 @@ defmodule Skillbook.Run.Operations do
   # Rows kept beside the pauses that hold.
   @max_rows 10_000
 
+  @next_revision Values.raise_setting("operations")
+
   # Not a number, so a follower looks at its revisions whatever they are.
   @notify "select pg_notify('skillbook', 'operations')"
 
@@ -159,10 +161,8 @@ defmodule Skillbook.Run.Operations do
     if SQL.in_transaction?(target.sql) do
       {:error, %OperationError{kind: :in_transaction, name: target.name}}
     else
-      raised = Values.raise_setting("operations")
-
       changed =
-        SQL.transaction(target.sql, [raised], fn sql, [%{rows: [[revision]]}] ->
+        SQL.transaction(target.sql, [@next_revision], fn sql, [%{rows: [[revision]]}] ->
           revision = Number.integer!(revision)
 
           with {:ok, value} <- fun.(sql),

@@ -36,6 +36,9 @@ defmodule Skillbook.Store.Follower do
 
   @columns Enum.join(Table.columns(), ", ")
 
+  # The fields of a book that its parts get.
+  @of_parts [:of_parts, :sources, :parts]
+
   @doc "Starts the follower of a running book."
   def start_link(book), do: GenServer.start_link(__MODULE__, book, name: name(book.name))
 
@@ -242,8 +245,7 @@ defmodule Skillbook.Store.Follower do
   @impl true
   def init(book) do
     state = %{
-      book:
-        Map.take(book, [:name, :store, :catalog, :revision, :of_parts, :sources, :parts, :embedder]),
+      book: Map.take(book, [:name, :store, :catalog, :revision, :embedder | @of_parts]),
       poll: book.store_poll,
       timer: nil,
       group: nil,
@@ -476,7 +478,8 @@ defmodule Skillbook.Store.Follower do
   defp read(book, revision, last),
     do: select(book, revision, :some, "where revision > $1 order by +id", [last])
 
-  # All rows of a part. Those that were written meanwhile have later revisions, and are read again.
+  # All rows of a part. Those that were written meanwhile have later revisions, and are read
+  # again.
   defp pages(book, part, last, pages) do
     with {:ok, %{rows: rows} = page} <- rows_after(book, part, last) do
       if length(rows) == @fetched_at_once,

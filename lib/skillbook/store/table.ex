@@ -47,6 +47,7 @@ defmodule Skillbook.Store.Table do
 
   places = fn columns -> Enum.map_join(1..length(columns), ", ", &"$#{&1}") end
 
+  @next_revision Values.raise_setting("revision")
   @last_revision "(select cast(value as bigint) from skillbook_settings where key = 'revision')"
 
   @insert "insert into skillbook_entries (#{Enum.join(@inserted, ", ")}) " <>
@@ -96,7 +97,7 @@ defmodule Skillbook.Store.Table do
     notice = if SQL.dialect(sql) == :postgres, do: [{@notify, []}], else: []
 
     with {:ok, [%{rows: [[revision]]} | _]} <-
-           SQL.commit(sql, [Values.raise_setting("revision"), {stamp, params} | notice]),
+           SQL.commit(sql, [@next_revision, {stamp, params} | notice]),
          do: {:ok, Number.integer!(revision)}
   end
 

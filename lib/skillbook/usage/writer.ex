@@ -102,14 +102,16 @@ defmodule Skillbook.Usage.Writer do
   # Writers of other tables do not wait for it.
   defp own(sql), do: SQL.of_parts(sql, [:usage])
 
+  # See `Skillbook.Usage.state/3`.
+  @changed Values.raise_setting("usage")
+
   # Sorted by key, with the number of all last, so that two writers cannot deadlock.
   defp add(sql, rows) do
     added =
       for some <- rows |> Enum.sort() |> Enum.chunk_every(@max_rows),
           do: {insert(length(some)), Enum.concat(some)}
 
-    # See `Skillbook.Usage.state/3`.
-    SQL.query_all(sql, added ++ [Values.raise_setting("usage")])
+    SQL.query_all(sql, added ++ [@changed])
   end
 
   defp insert(count) do
@@ -147,10 +149,7 @@ defmodule Skillbook.Usage.Writer do
     delete = "delete from skillbook_usage where #{some("bucket < $1")}"
 
     deleted =
-      SQL.transaction(
-        own(sql),
-        &SQL.query_all(&1, [{delete, [day(before)]}, Values.raise_setting("usage")])
-      )
+      SQL.transaction(own(sql), &SQL.query_all(&1, [{delete, [day(before)]}, @changed]))
 
     with {:ok, [%{num_rows: count}, _changed]} <- deleted, do: {:ok, count, more(count)}
   end

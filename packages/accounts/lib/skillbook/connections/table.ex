@@ -39,6 +39,8 @@ defmodule Skillbook.Connections.Table do
   # A limit that is none.
   @all 9_223_372_036_854_775_807
 
+  @next_revision Values.raise_setting("connections")
+
   # Not a number, so a follower looks at its revisions whatever they are.
   @notify "select pg_notify('skillbook', 'connections')"
 
@@ -169,7 +171,7 @@ defmodule Skillbook.Connections.Table do
   end
 
   defp change(sql, fun) do
-    SQL.transaction(sql, [Values.raise_setting("connections")], fn sql, [%{rows: [[revision]]}] ->
+    SQL.transaction(sql, [@next_revision], fn sql, [%{rows: [[revision]]}] ->
       with {:ok, value} <- fun.(sql, Number.integer!(revision)),
            {:ok, _} <- notify(sql),
            do: {:ok, value}

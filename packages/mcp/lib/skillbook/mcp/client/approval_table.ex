@@ -14,6 +14,8 @@ defmodule Skillbook.MCP.Client.ApprovalTable do
 
   @key "server = $1 and place = $2"
 
+  @next_revision Values.raise_setting("server_approvals")
+
   # Not a number, so a follower looks at its revisions whatever they are.
   @notify "select pg_notify('skillbook', 'servers')"
 
@@ -40,7 +42,7 @@ defmodule Skillbook.MCP.Client.ApprovalTable do
   @spec update(SQL.t(), Settings.t(), (Approvals.t() -> Approvals.t())) ::
           {:ok, {Approvals.t(), non_neg_integer()}} | {:error, SQL.Error.t()}
   def update(sql, settings, fun) do
-    SQL.transaction(sql, [Values.raise_setting("server_approvals")], fn sql, _results ->
+    SQL.transaction(sql, [@next_revision], fn sql, _results ->
       with {:ok, stored} <- list(sql, settings),
            new = fun.(stored),
            :ok <- write(sql, settings, new),
