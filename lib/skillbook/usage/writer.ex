@@ -148,8 +148,7 @@ defmodule Skillbook.Usage.Writer do
   def prune(sql, before, _place) do
     delete = "delete from skillbook_usage where #{some("bucket < $1")}"
 
-    deleted =
-      SQL.transaction(own(sql), &SQL.query_all(&1, [{delete, [day(before)]}, @changed]))
+    deleted = SQL.transaction(own(sql), &SQL.query_all(&1, [{delete, [day(before)]}, @changed]))
 
     with {:ok, [%{num_rows: count}, _changed]} <- deleted, do: {:ok, count, more(count)}
   end
