@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::about;
 use super::profile::Rule;
-use super::visible::about;
 use crate::catalog::entry::Entry;
 use crate::tenant::Tenant;
 

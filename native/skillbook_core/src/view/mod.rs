@@ -27,6 +27,7 @@
 //! # Ok::<(), skillbook_core::glob::BadGlob>(())
 //! ```
 
+pub(crate) mod about;
 mod cached;
 mod classes;
 pub mod domain;
@@ -54,4 +55,3 @@ pub use parts::{Change, Parts};
 pub use profile::{sees, Profile};
 pub use spelling::spelling;
 pub use view::View;
-pub(crate) use visible::about;

@@ -4,8 +4,8 @@
 
 use rustc_hash::FxHashSet;
 
+use super::about;
 use super::view::View;
-use super::visible::about;
 use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
 use crate::search::triggers::Triggers;

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
+use super::about;
 use super::cached::CachedCatalog;
 use super::profile::{Profile, Rule};
-use super::visible::{about, Visible};
+use super::visible::Visible;
 use crate::catalog::entry::{DomainIndex, Entry};
 use crate::catalog::{EntryId, Unused, Why};
 use crate::glob::BadGlob;
