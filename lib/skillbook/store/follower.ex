@@ -130,8 +130,13 @@ defmodule Skillbook.Store.Follower do
     start = System.monotonic_time()
     to = if tenant == :common, do: nil, else: tenant
     fetch = Catalog.begin(catalog, to)
-    first = ahead.(fn -> rows_after(book, tenant, nil) end)
-    {result, rows} = take_in(book, fetch, tenant, ahead, first.(), 0)
+
+    {result, rows} =
+      reduce_pages(book, tenant, ahead, 0, fn page, count ->
+        log_unread(book, Catalog.take_in(fetch, page))
+        count + length(page.rows)
+      end)
+
     Catalog.fetched(fetch, result == :ok)
     measurements = %{duration: System.monotonic_time() - start, rows: rows}
     kind = with {:error, error} <- result, do: error.kind, else: (:ok -> nil)
@@ -140,23 +145,29 @@ defmodule Skillbook.Store.Follower do
     result
   end
 
-  # The next rows are read while the catalog takes in those before.
   defp ahead(read) do
     task = Task.async(read)
     fn -> Task.await(task, :infinity) end
   end
 
-  defp take_in(book, fetch, tenant, ahead, {:ok, %{rows: rows} = result}, before) do
-    next =
-      if length(rows) == @fetched_at_once,
-        do: ahead.(fn -> rows_after(book, tenant, List.last(rows)) end)
-
-    log_unread(book, Catalog.take_in(fetch, result))
-    count = before + length(rows)
-    if next, do: take_in(book, fetch, tenant, ahead, next.(), count), else: {:ok, count}
+  # Reduces the pages of a tenant's rows, up to an error. With `ahead/1` the next one is read while
+  # the function has the one before.
+  defp reduce_pages(book, tenant, ahead, acc, fun) do
+    read = fn last -> ahead.(fn -> rows_after(book, tenant, last) end) end
+    reduce_pages(read.(nil), read, acc, fun)
   end
 
-  defp take_in(_book, _fetch, _tenant, _ahead, error, before), do: {error, before}
+  defp reduce_pages(page, read, acc, fun) do
+    case page.() do
+      {:ok, %{rows: rows} = page} ->
+        next = if length(rows) == @fetched_at_once, do: read.(List.last(rows))
+        acc = fun.(page, acc)
+        if next, do: reduce_pages(next, read, acc, fun), else: {:ok, acc}
+
+      error ->
+        {error, acc}
+    end
+  end
 
   defp rows_after(book, tenant, last) do
     with {:ok, sql} <- handle(book), do: Table.enabled(sql, tenant, last, @fetched_at_once)
@@ -463,7 +474,7 @@ defmodule Skillbook.Store.Follower do
         select(book, revision, :all, "where enabled = 1 and deleted_at is null order by id", [])
 
       {:ok, parts} ->
-        with {:ok, pages} <- UntilError.map(parts, &pages(book, &1, nil, [])) do
+        with {:ok, pages} <- UntilError.map(parts, &pages(book, &1)) do
           [%{columns: columns} | _] = pages = Enum.concat(pages)
           rows = %{columns: columns, rows: Enum.flat_map(pages, & &1.rows)}
           {:ok, %{revision: revision, rows: rows, which: :replaced}}
@@ -480,12 +491,10 @@ defmodule Skillbook.Store.Follower do
 
   # All rows of a part. Those that were written meanwhile have later revisions, and are read
   # again.
-  defp pages(book, part, last, pages) do
-    with {:ok, %{rows: rows} = page} <- rows_after(book, part, last) do
-      if length(rows) == @fetched_at_once,
-        do: pages(book, part, List.last(rows), [page | pages]),
-        else: {:ok, Enum.reverse([page | pages])}
-    end
+  defp pages(book, part) do
+    with {:ok, pages} <- reduce_pages(book, part, & &1, [], &[&1 | &2]),
+         do: {:ok, Enum.reverse(pages)},
+         else: ({error, _pages} -> error)
   end
 
   defp select(book, revision, which, rest, params) do

@@ -70,22 +70,23 @@ fn tools_offered<'a>(
 ) -> NifResult<Vec<Term<'a>>> {
     let shape = if atoms::nil() == shape { None } else { Some(read_shape(shape)?) };
     let term = |tool: Tool| {
-        let Some(shape) = shape else {
-            let term = ToolTerm {
-                name: tool.name,
-                title: tool.title,
-                description: tool.description,
-                schema: encode::json(env, &tool.schema.into())?,
-                renamed: tool.renamed.into_iter().collect(),
-                reads: tool.reads,
-                entry: tool.entry,
-            };
-            return Ok(term.encode(env));
+        let map = ToolTerm {
+            name: tool.name,
+            title: tool.title,
+            description: tool.description,
+            schema: encode::json(env, &tool.schema.into())?,
+            renamed: tool.renamed.into_iter().collect(),
+            reads: tool.reads,
+            entry: tool.entry,
         };
-        encode::json(env, &shape.of(&tool))
+        Ok(map.encode(env))
     };
     let offer = Offer { left_out, run_command, delegates };
-    view.core().offered(&names, offer).into_iter().map(term).collect()
+    let tools = view.core().offered(&names, offer).into_iter();
+    match shape {
+        Some(shape) => tools.map(|tool| encode::json(env, &shape.of(&tool))).collect(),
+        None => tools.map(term).collect(),
+    }
 }
 
 fn read_shape(shape: Term) -> NifResult<Shape> {

@@ -56,9 +56,10 @@ impl Classes {
             Some((earlier, classes)) => (earlier, &classes.of[..], classes.known.clone()),
             None => Default::default(),
         };
+        let nobody = Rule::of_nobody();
         let of = carried(entries, earlier, of, |entry| Of {
             class: number(&mut known, entry),
-            bits: bits(entry),
+            bits: bits(&nobody, entry),
         });
         Classes { of, known }
     }
@@ -72,14 +73,11 @@ impl Classes {
     }
 }
 
-fn bits(entry: &Entry) -> Bits {
-    let fields = entry.fields();
-    let names_profiles = !fields.excluded_for.is_empty() || !fields.proactive_for.is_empty();
-    if names_profiles || fields.connection.is_some() {
+fn bits(nobody: &Rule, entry: &Entry) -> Bits {
+    if !Rule::is_for_all(entry.fields()) {
         return Bits::OfProfile;
     }
-    let listed = !fields.hidden_from_model;
-    let bits = about::of(entry, listed, listed && fields.include_in_prompt);
+    let bits = about::of(entry, nobody.lists(entry.fields()), nobody.in_prompt(entry));
     match entry.handler() {
         Some(_) => Bits::Handled(bits),
         None => Bits::Same(bits),

@@ -77,6 +77,19 @@ impl Rule {
         Ok(Rule { profile: profile.clone(), grants, names })
     }
 
+    /// That of nobody, for entries that are the same [for all](Rule::is_for_all).
+    pub fn of_nobody() -> Rule {
+        Rule { profile: Profile::unrestricted(), grants: None, names: Vec::new() }
+    }
+
+    /// Whether an entry with these fields is listed and in the prompt for all profiles or for none,
+    /// among those that are admitted to its class and restrict no names.
+    pub fn is_for_all(fields: &Fields) -> bool {
+        fields.excluded_for.is_empty()
+            && fields.proactive_for.is_empty()
+            && fields.connection.is_none()
+    }
+
     pub fn grants(&self, labels: &[String]) -> bool {
         self.grants.as_ref().is_none_or(|grants| labels.iter().all(|label| grants.contains(label)))
     }
