@@ -150,8 +150,8 @@ defmodule Skillbook.Store.Follower do
     fn -> Task.await(task, :infinity) end
   end
 
-  # Reduces the pages of a tenant's rows, up to an error. With `ahead/1` the next one is read while
-  # the function has the one before.
+  # Reduces the pages of a tenant's rows, up to an error. With `ahead/1` the next one is read
+  # while the function has the one before.
   defp reduce_pages(book, tenant, ahead, acc, fun) do
     read = fn last -> ahead.(fn -> rows_after(book, tenant, last) end) end
     reduce_pages(read.(nil), read, acc, fun)
