@@ -133,9 +133,9 @@ defmodule Bench.Vault do
   end
 
   defp await(book) do
-    case Documents.digests(book) do
+    case Documents.follow(book) do
       {known, []} ->
-        length(known)
+        known
 
       _ ->
         Process.sleep(20)

@@ -114,9 +114,10 @@ defmodule Skillbook do
       as a `Skillbook.Embedder.OpenAI`; see `Skillbook.Embedder`. The name, title, description,
       tags and trigger keywords of all entries are embedded in the background, except of those
       with `disable-model-invocation`, and so are the notes of vaults, memories, and the queries
-      of searches. All of them are sent to the embedder, whatever their labels. Vectors are kept
-      in the `:store`, so that a restart embeds nothing again; without a store they are kept in
-      memory. `subscribe/1` tells the progress. Defaults to `nil`
+      of searches. All of them are sent to the embedder, whatever their labels; in a store with
+      more than 10,000 entries, those of a tenant once somebody reads as this tenant. Vectors are
+      kept in the `:store`, so that a restart embeds nothing again; without a store they are kept
+      in memory. `subscribe/1` tells the progress. Defaults to `nil`
     * `:embedder_timeout` (milliseconds) - how long a search waits for the vector of its query
       before it goes by words alone. Defaults to `300`
 

@@ -193,9 +193,9 @@ defmodule Skillbook.Book do
   def sql(%__MODULE__{store: nil}), do: nil
   def sql(%__MODULE__{store: {module, options}}), do: module.handle(options[:name])
 
-  @doc "Lets a book with an embedder look for documents in its database without a vector."
-  @spec embed_documents(atom() | nil) :: :ok
-  def embed_documents(name) do
+  @doc "Lets a book with an embedder look for texts without a vector, such as new documents."
+  @spec embed(atom() | nil) :: :ok
+  def embed(name) do
     case name && find(name) do
       %__MODULE__{embedder: embedder} when embedder != nil -> Embedding.Indexer.refresh(name)
       _ -> :ok

@@ -43,8 +43,9 @@ defmodule Skillbook.Catalog.Search do
   @spec meaning(View.t(), String.t()) :: {reference(), Skillbook.Embedder.vector()} | nil
   def meaning(%View{book: nil}, _query), do: nil
 
-  def meaning(%View{book: name}, query) do
+  def meaning(%View{book: name} = view, query) do
     with %Book{vectors: vectors} = book when vectors != nil <- Book.find(name),
+         :ok <- Embedding.Entries.read(view, book),
          # Before the first vector of an entry, that of the query is of no use.
          true <- Embedding.Entries.any?(book),
          vector when vector != nil <- Embedding.QueryVectors.vector(book, query) do

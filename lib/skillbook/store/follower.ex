@@ -21,7 +21,7 @@ defmodule Skillbook.Store.Follower do
   alias Skillbook.SQL.Error
   alias Skillbook.Store.Table
   alias Skillbook.Support.{Number, UntilError}
-  alias Skillbook.{Catalog, Part, Profile, SQL, Stored, Telemetry}
+  alias Skillbook.{Book, Catalog, Part, Profile, SQL, Stored, Telemetry}
 
   require Logger
 
@@ -57,8 +57,7 @@ defmodule Skillbook.Store.Follower do
   end
 
   def fetching(catalog, book) do
-    # An embedder needs the texts of all.
-    Catalog.limit(catalog, book.store_memory, if(book.embedder, do: nil, else: @few))
+    Catalog.limit(catalog, book.store_memory, @few)
     %{catalog | fetch: {__MODULE__, :fetch, [Map.take(book, [:name, :store])]}}
   end
 
@@ -101,7 +100,7 @@ defmodule Skillbook.Store.Follower do
   defp parts(book) do
     with {:ok, {all, common}} <- Table.counts(sql(book)) do
       cond do
-        book.embedder != nil or all <= @few -> {:ok, [:all]}
+        all <= @few -> {:ok, [:all]}
         common > all - common -> {:ok, [:common, :scheduled]}
         true -> {:ok, [nil, :scheduled]}
       end
@@ -142,6 +141,7 @@ defmodule Skillbook.Store.Follower do
     kind = with {:error, error} <- result, do: error.kind, else: (:ok -> nil)
     metadata = %{book: book.name, tenant: to, kind: kind}
     Telemetry.event([:skillbook, :store, :fetched], measurements, metadata)
+    Book.embed(book.name)
     result
   end
 
@@ -256,7 +256,7 @@ defmodule Skillbook.Store.Follower do
   @impl true
   def init(book) do
     state = %{
-      book: Map.take(book, [:name, :store, :catalog, :revision, :embedder | @of_parts]),
+      book: Map.take(book, [:name, :store, :catalog, :revision | @of_parts]),
       poll: book.store_poll,
       timer: nil,
       group: nil,

@@ -4,12 +4,12 @@ mod common;
 #[path = "common/counting.rs"]
 mod counting;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 use common::{cached, skills, view};
 use counting::{ALONE, PEAK, USED};
 use proptest::prelude::*;
-use rustc_hash::FxHashSet;
 use skillbook_core::search::embedded;
 use skillbook_core::search::vectors::{Digest, Vectors, WrongSize};
 use skillbook_core::view::search::{Meaning, Query};
@@ -79,7 +79,8 @@ fn vectors_of_another_size_are_refused_as_a_whole() {
 #[derive(Debug, Clone)]
 enum Change {
     Put(Vec<usize>),
-    Retain(Vec<usize>),
+    /// These are all texts, and whether vectors came after they were looked for.
+    Follow(Vec<usize>, bool),
     Clear,
 }
 
@@ -87,7 +88,7 @@ fn change() -> impl Strategy<Value = Change> {
     let numbers = || proptest::collection::vec(0..40usize, 0..30);
     prop_oneof![
         4 => numbers().prop_map(Change::Put),
-        2 => numbers().prop_map(Change::Retain),
+        2 => (numbers(), any::<bool>()).prop_map(|(all, late)| Change::Follow(all, late)),
         1 => Just(Change::Clear),
     ]
 }
@@ -105,7 +106,7 @@ proptest! {
         };
         let all: Vec<Digest> = (0..40).map(digest).collect();
         let vectors = Vectors::new();
-        let mut expected = std::collections::BTreeSet::new();
+        let mut expected = BTreeSet::new();
         let mut states = Vec::new();
         let read = |mapped: &skillbook_core::search::vectors::Mapped| {
             // The similarity to a vector of all numbers shows which vector it is.
@@ -126,11 +127,21 @@ proptest! {
                     vectors.put(&batch).unwrap();
                     expected.extend(numbers);
                 }
-                Change::Retain(numbers) => {
-                    let wanted: FxHashSet<Digest> =
-                        numbers.iter().map(|number| all[*number]).collect();
-                    vectors.retain(&wanted);
-                    expected.retain(|number| numbers.contains(number));
+                Change::Follow(numbers, late) => {
+                    let version = vectors.version().wrapping_sub(late.into());
+                    let texts = numbers.iter().map(|number| (&all[*number], *number));
+                    let (known, missing) = vectors.follow(version, texts);
+                    let (mut with, without): (BTreeSet<_>, BTreeSet<_>) =
+                        numbers.iter().partition(|number| expected.contains(*number));
+                    prop_assert_eq!(known, with.len());
+                    prop_assert_eq!(missing.len(), without.len());
+                    let is_right = |(digest, number): &(&Digest, usize)| {
+                        without.contains(number) && **digest == all[*number]
+                    };
+                    prop_assert!(missing.iter().all(is_right));
+                    if !late {
+                        std::mem::swap(&mut expected, &mut with);
+                    }
                 }
                 Change::Clear => {
                     vectors.clear();
@@ -143,8 +154,12 @@ proptest! {
             prop_assert_eq!(read(&mapped), now.clone());
             prop_assert_eq!(vectors.count(), expected.len());
             prop_assert_eq!(mapped.version(), vectors.version());
-            let missing: Vec<bool> = (0..40).map(|number| !expected.contains(&number)).collect();
-            prop_assert_eq!(vectors.missing(all.iter()), missing);
+            let missing: Vec<usize> = (0..40).filter(|number| !expected.contains(number)).collect();
+            let twice = all.iter().zip(0..).chain(all.iter().zip(40..));
+            let found = vectors.missing(twice).into_iter().map(|(_, number)| number);
+            prop_assert_eq!(found.collect::<Vec<_>>(), missing);
+            let digests: BTreeSet<Digest> = vectors.digests().into_iter().collect();
+            prop_assert_eq!(digests, expected.iter().map(|number| all[*number]).collect());
             states.push((mapped, now, before));
         }
         for (mapped, then, _) in &states {

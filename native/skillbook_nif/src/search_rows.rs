@@ -1,21 +1,15 @@
 //! The full-text index of documents in a database: packing, merging and ranking. Elixir reads and
 //! writes the rows. For the entries of a view see `search`.
 
-use rustc_hash::FxHashSet;
-use rustler::{Atom, Binary, Encoder, Env, NifResult, NifTaggedEnum, ResourceArc, Term};
+use rustler::{Binary, Encoder, Env, NifResult, NifTaggedEnum, ResourceArc, Term};
 use skillbook_core::search::embedded::digest_of;
 use skillbook_core::search::rows::{
     self, BlockRow, Meaning, Run, RunDigests, SearchDocument, StoredRun,
 };
 use skillbook_core::search::snippet;
-use skillbook_core::search::vectors::Digest;
 
 use crate::encode::binary;
 use crate::vectors::{numbers, VectorsResource};
-
-mod atoms {
-    rustler::atoms! { ok }
-}
 
 /// The words of each part of a text: as written, their stems, and whether they are function words.
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -55,35 +49,21 @@ fn run_digests<'a>((ids, gone, digests): &'a RunColumns) -> RunDigests<'a> {
     RunDigests { ids: ids.as_slice(), gone: gone.as_slice(), digests: digests.as_slice() }
 }
 
-/// The digests of the texts of all documents in runs, each once: those with a vector, and those
-/// without as `{digest, document}`.
+/// The number of the texts of all documents in runs that have a vector, and those without as
+/// `{digest, {kind, document}}`. Vectors of other texts are removed.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn search_digests<'a>(
+fn search_follow<'a>(
     env: Env<'a>,
     vectors: ResourceArc<VectorsResource>,
-    runs: Vec<RunColumns<'a>>,
-) -> (Vec<Term<'a>>, Vec<(Term<'a>, u64)>) {
-    let mut seen: FxHashSet<&Digest> = FxHashSet::default();
-    let documents = runs.iter().flat_map(|run| run_digests(run).documents());
-    let all = documents.flat_map(|(id, digests)| digests.iter().map(move |digest| (digest, id)));
-    let all: Vec<(&Digest, u64)> = all.filter(|(digest, _)| seen.insert(digest)).collect();
-    let missing = vectors.0.missing(all.iter().map(|(digest, _)| *digest));
-    let (mut with, mut without) = (Vec::new(), Vec::new());
-    for ((digest, id), missing) in all.into_iter().zip(missing) {
-        match missing {
-            true => without.push((binary(env, digest), id)),
-            false => with.push(binary(env, digest)),
-        }
-    }
-    (with, without)
-}
-
-/// Removes the vectors that no document in these runs needs.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn search_retain(vectors: ResourceArc<VectorsResource>, runs: Vec<RunColumns>) -> Atom {
-    let documents = runs.iter().flat_map(|run| run_digests(run).documents());
-    vectors.0.retain(&documents.flat_map(|(_, digests)| digests).copied().collect());
-    atoms::ok()
+    runs: Vec<(Term<'a>, Vec<RunColumns<'a>>)>,
+) -> (usize, Vec<(Term<'a>, (Term<'a>, u64))>) {
+    let texts = runs.iter().flat_map(|(kind, runs)| {
+        let documents = runs.iter().flat_map(|run| run_digests(run).documents());
+        documents
+            .flat_map(move |(id, digests)| digests.iter().map(move |digest| (digest, (*kind, id))))
+    });
+    let (known, missing) = vectors.0.follow(vectors.0.version(), texts);
+    (known, missing.into_iter().map(|(digest, place)| (binary(env, digest), place)).collect())
 }
 
 type RunTerms<'a> = (Binary<'a>, Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);

@@ -1,10 +1,7 @@
 //! The vectors of a book's entries behind a reference, for searches by meaning. Elixir makes them
 //! with an embedding model, as binaries of 32-bit floats, little-endian.
 
-use rustc_hash::FxHashSet;
 use rustler::{Binary, Encoder, Env, NifResult, Resource, ResourceArc, Term};
-use skillbook_core::catalog::entry::Entry;
-use skillbook_core::search::embedded;
 use skillbook_core::search::vectors::{Digest, Vectors};
 
 use crate::catalog::CatalogResource;
@@ -69,34 +66,27 @@ fn vectors_count(vectors: ResourceArc<VectorsResource>) -> usize {
     vectors.0.count()
 }
 
-/// The entries that are embedded, each text once, in the order of their names.
-fn embedded_entries(entries: &[std::sync::Arc<Entry>]) -> impl Iterator<Item = (&Digest, &Entry)> {
-    let mut seen = FxHashSet::default();
-    let wanted = entries.iter().map(|entry| &**entry).filter(|entry| embedded::wanted(entry));
-    wanted
-        .map(|entry| (embedded::digest(entry), entry))
-        .filter(move |(digest, _)| seen.insert(**digest))
+/// The digests of all texts with a vector.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn vectors_digests(env: Env<'_>, vectors: ResourceArc<VectorsResource>) -> Vec<Term<'_>> {
+    vectors.0.digests().iter().map(|digest| binary(env, digest)).collect()
 }
 
-/// The digests of all texts of a catalog's entries: `{with a vector, without}`.
+/// The number of the texts of a catalog's entries that have a vector, and the digests of those that
+/// have none. Vectors of other texts are removed.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn vectors_digests<'a>(
-    env: Env<'a>,
+fn vectors_follow(
+    env: Env<'_>,
     vectors: ResourceArc<VectorsResource>,
     catalog: ResourceArc<CatalogResource>,
-) -> (Vec<Term<'a>>, Vec<Term<'a>>) {
-    let whole = catalog.parts.whole();
-    let digests: Vec<_> = embedded_entries(whole.entries()).map(|(digest, _)| digest).collect();
-    let missing = vectors.0.missing(digests.iter().copied());
-    let (mut with, mut without) = (Vec::new(), Vec::new());
-    for (digest, missing) in digests.into_iter().zip(missing) {
-        if missing { &mut without } else { &mut with }.push(binary(env, digest));
-    }
-    (with, without)
+) -> (usize, Vec<Term<'_>>) {
+    let version = vectors.0.version();
+    let texts = catalog.parts.texts();
+    let (known, missing) = vectors.0.follow(version, texts.digests().map(|digest| (digest, ())));
+    (known, missing.into_iter().map(|(digest, ())| binary(env, digest)).collect())
 }
 
-/// The texts of these digests as `{digest, text}`, in the order of the catalog, without those that
-/// no entry has any more.
+/// The texts of these digests as `{digest, text}`, without those that no entry has any more.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn vectors_texts<'a>(
     env: Env<'a>,
@@ -107,22 +97,19 @@ fn vectors_texts<'a>(
         .iter()
         .map(|binary| Ok((digest(binary)?, binary.to_term(env))))
         .collect::<NifResult<rustc_hash::FxHashMap<_, _>>>()?;
-    let whole = catalog.parts.whole();
-    let texts = embedded_entries(whole.entries())
-        .filter_map(|(digest, entry)| Some((*wanted.get(digest)?, embedded::text(entry))));
-    Ok(texts.collect())
+    Ok(catalog.parts.texts().read(wanted))
 }
 
-/// Removes the vectors that no entry of a catalog needs.
+/// The digests of the texts in a view's catalog that have no vector, for the first one who asks for
+/// those of the catalog.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn vectors_retain(
+fn view_unembedded(
+    env: Env<'_>,
+    view: ResourceArc<ViewResource>,
     vectors: ResourceArc<VectorsResource>,
-    catalog: ResourceArc<CatalogResource>,
-) -> rustler::Atom {
-    let whole = catalog.parts.whole();
-    let wanted = embedded_entries(whole.entries()).map(|(digest, _)| *digest).collect();
-    vectors.0.retain(&wanted);
-    atoms::ok()
+) -> Vec<Term<'_>> {
+    let missing = view.core().catalog().missing(&vectors.0);
+    missing.iter().map(|digest| binary(env, digest)).collect()
 }
 
 /// The number of entries that a view lists and that have a vector, and of those that can have one.

@@ -31,8 +31,9 @@ for dialect <- [:sqlite, :postgres] do
     defp digests(numbers), do: Enum.map(numbers, &digest/1)
 
     defp read(sql, numbers, options \\ []) do
-      {:ok, rows} = Table.read(sql, options[:model] || "m", options[:size], digests(numbers))
-
+      model = options[:model] || "m"
+      today = options[:today] || @today
+      {:ok, rows} = Table.read(sql, model, options[:size], digests(numbers), today)
       Enum.sort(rows)
     end
 
@@ -75,18 +76,22 @@ for dialect <- [:sqlite, :postgres] do
     test "a row is marked once a week", %{sql: sql} do
       :ok = Table.write(sql, "m", rows([1]), @today)
 
-      marked = fn days ->
-        :ok = Table.tidy(sql, "m", digests([1]), Date.add(@today, days))
+      marked = fn days, mark ->
+        mark.(Date.add(@today, days))
         {:ok, %{rows: [[day]]}} = SQL.query(sql, "select used_on from skillbook_vectors")
         Date.diff(Date.from_iso8601!(day), @today)
       end
 
-      assert Enum.map([1, 7, 8, 9, 15, 16], marked) == [0, 0, 8, 8, 8, 16]
+      tidy = fn today -> :ok = Table.tidy(sql, "m", digests([1]), today) end
+      assert Enum.map([1, 7, 8, 9, 15, 16], &marked.(&1, tidy)) == [0, 0, 8, 8, 8, 16]
+      # So is one that is read.
+      read = fn today -> assert read(sql, [1], today: today) == rows([1]) end
+      assert Enum.map([17, 23, 24, 25], &marked.(&1, read)) == [16, 16, 24, 24]
     end
 
     test "the migration can be undone", %{sql: sql} do
       assert Migrations.undo(sql, 11) == {:ok, Enum.to_list(24..11)}
-      assert {:error, %{kind: :no_such_table}} = Table.read(sql, "m", nil, digests([1]))
+      assert {:error, %{kind: :no_such_table}} = Table.read(sql, "m", nil, digests([1]), @today)
       assert Migrations.run(sql) == {:ok, Enum.to_list(11..24)}
       assert read(sql, [1]) == []
     end

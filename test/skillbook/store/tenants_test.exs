@@ -4,10 +4,13 @@ defmodule Skillbook.Store.TenantsTest do
   use Skillbook.SkillsCase, async: true
 
   import ExUnit.CaptureLog
+  import Skillbook.Eventually
   import Skillbook.StoredRows
 
+  alias Skillbook.Embedding.Entries
   alias Skillbook.Store.{Follower, Table}
-  alias Skillbook.{Book, Catalog, Change, FakeSQL, PostgresCase, SQL, Store, View}
+  alias Skillbook.{Book, Catalog, Change, Embedders, FakeSQL, Native, PostgresCase, SQL}
+  alias Skillbook.{Store, View}
 
   @moduletag :tmp_dir
 
@@ -25,6 +28,8 @@ defmodule Skillbook.Store.TenantsTest do
   defp count(book, tenant), do: View.count(view(book, tenant))
   defp names(book), do: Catalog.names(Book.fetch!(book).catalog)
 
+  defp vectors(book), do: Native.vectors_count(Book.fetch!(book).vectors)
+
   # Forgets what nobody has read since.
   defp rest(book) do
     %{catalog: catalog} = Book.fetch!(book)
@@ -36,10 +41,10 @@ defmodule Skillbook.Store.TenantsTest do
   defp store(:postgres, _folder), do: {SQL.Postgres, url: PostgresCase.database()}
 
   # The book and the name of its database. Unlike others it forgets those of few tenants too.
-  defp open({module, options}) do
+  defp open({module, options}, more \\ []) do
     name = :"store_#{System.unique_integer([:positive])}"
     store = {module, [name: name] ++ options}
-    book = book(builtins: false, store: store, store_poll: 20, watch: false)
+    book = book([builtins: false, store: store, store_poll: 20, watch: false] ++ more)
     Catalog.limit(Book.fetch!(book).catalog, 128_000_000, 0)
     {book, name}
   end
@@ -146,6 +151,37 @@ defmodule Skillbook.Store.TenantsTest do
         assert scheduled.() == ["timed"]
         assert count(book, "t-4") == @common + @own + 1
       end
+    end
+  end
+
+  for dialect <- [:sqlite, :postgres] do
+    test "only texts of tenants that are read are embedded: #{dialect}", context do
+      store = store(unquote(dialect), context.tmp_dir)
+      fill(store)
+      {book, _} = open(store, embedder: Embedders.topics())
+      embedded? = fn count -> eventually(fn -> vectors(book) == count end) end
+      assert embedded?.(@common)
+      assert length(Enum.concat(Embedders.calls())) == @common
+
+      # Those of a tenant when it comes.
+      view = %{view(book, "t-1") | book: book}
+      assert Entries.await(view, fn _ -> :ok end) == :ok
+      assert embedded?.(@common + @own)
+      texts = Enum.concat(Embedders.calls())
+      assert length(texts) == @own and Enum.all?(texts, &(&1 =~ ~r/^n 1 \d+/))
+
+      # They leave memory with it, and come back from the database with the first search.
+      rest(book)
+      indexer = Process.whereis(Module.concat(book, "Embedding"))
+      send(indexer, :rest)
+      assert embedded?.(@common)
+      :sys.suspend(indexer)
+      view = %{view(book, "t-1") | book: book}
+      assert Entries.progress(view) == %{done: @common, total: @common + @own}
+      assert [%{name: _} | _] = Skillbook.search(view, "stew")
+      assert Entries.progress(view) == %{done: @common + @own, total: @common + @own}
+      :sys.resume(indexer)
+      assert Embedders.calls() == [["stew"]]
     end
   end
 

@@ -18,18 +18,7 @@ defmodule Skillbook.Embedding.Documents do
   @tables %{"memory" => {Memory.Table, :all}}
 
   @impl true
-  def digests(book) do
-    found =
-      for {kind, runs} <- runs(book) do
-        {known, missing} = Native.search_digests(book.document_vectors, runs)
-        {known, for({digest, id} <- missing, do: {digest, {kind, id}})}
-      end
-
-    {known, missing} = Enum.unzip(found)
-
-    {known |> Enum.concat() |> Enum.uniq(),
-     missing |> Enum.concat() |> Enum.uniq_by(&elem(&1, 0))}
-  end
+  def follow(book), do: Native.search_follow(book.document_vectors, runs(book))
 
   @impl true
   def texts(book, missing) do
@@ -54,10 +43,7 @@ defmodule Skillbook.Embedding.Documents do
   def clear(book), do: Vectors.clear(book.document_vectors)
 
   @impl true
-  def retain(book) do
-    runs = for {_kind, runs} <- runs(book), run <- runs, do: run
-    Native.search_retain(book.document_vectors, runs)
-  end
+  def digests(book), do: Vectors.digests(book.document_vectors)
 
   defp tables(book), do: Part.merged(book.parts, :documents, [book], @tables)
 

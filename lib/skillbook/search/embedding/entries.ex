@@ -2,22 +2,23 @@ defmodule Skillbook.Embedding.Entries do
   @moduledoc false
   # The entries of a catalog as texts to embed. Their vectors are in the native library.
   #
-  # All entries are embedded that some profile may search, whatever their labels. A view compares
-  # a query only with those that it lists.
+  # All entries in memory are embedded that some profile may search, whatever their labels. Those
+  # of a tenant are in memory once somebody reads them. A view compares a query only with those
+  # that it lists.
 
   @behaviour Skillbook.Embedding.Texts
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Embedding.{Indexer, Vectors}
-  alias Skillbook.{Book, Native, View}
+  alias Skillbook.Embedding.{Indexer, Table, Vectors}
+  alias Skillbook.{Book, Embedder, Native, View}
 
   @doc "Whether an entry of the book has a vector."
   @spec any?(Book.t()) :: boolean()
   def any?(book), do: Vectors.any?(book.vectors)
 
   @impl true
-  def digests(book) do
-    {known, missing} = Native.vectors_digests(book.vectors, book.catalog.ref)
+  def follow(book) do
+    {known, missing} = Native.vectors_follow(book.vectors, book.catalog.ref)
     {known, Enum.map(missing, &{&1, nil})}
   end
 
@@ -32,7 +33,31 @@ defmodule Skillbook.Embedding.Entries do
   def clear(book), do: Vectors.clear(book.vectors)
 
   @impl true
-  def retain(book), do: Native.vectors_retain(book.vectors, book.catalog.ref)
+  def digests(book), do: Vectors.digests(book.vectors)
+
+  # A search waits for so many vectors. If there are more, the indexer reads them.
+  @few 1_000
+
+  @doc """
+  Reads the vectors of a view's entries from the database, if they were made before and are not in
+  memory. The first search of new entries does so.
+  """
+  @spec read(View.t(), Book.t()) :: :ok
+  def read(view, book) do
+    with [_ | _] = missing when length(missing) <= @few <- missing(view, book),
+         model = Embedder.info(book.embedder).model,
+         {:ok, rows} <- Table.read(Book.sql(book), model, nil, missing, Date.utc_today()),
+         do: Vectors.put(book.vectors, rows)
+
+    # The indexer makes the rest, and reports what fails.
+    :ok
+  rescue
+    # The database is restarting.
+    ArgumentError -> :ok
+  end
+
+  defp missing(_view, %{store: nil}), do: []
+  defp missing(view, book), do: Native.view_unembedded(view.ref, book.vectors)
 
   @doc """
   Returns how many of the entries that a view lists have a vector, and how many can have one;

@@ -36,6 +36,10 @@ defmodule Skillbook.Embedding.Indexer do
   @refusals [:refused, :bad_answer, :failed]
   # Milliseconds between two messages about progress.
   @interval 200
+  # Milliseconds between the starts of two tasks, since each looks at all texts in memory.
+  @least 100
+  # Milliseconds between two tasks if nothing changes: texts that nobody reads leave memory.
+  @rest 300_000
 
   @typedoc "How many texts have a vector, of how many, and the error that embedding waits after."
   @type progress :: %{
@@ -103,9 +107,12 @@ defmodule Skillbook.Embedding.Indexer do
       book: book,
       # The size of the model's vectors, once it is known.
       size: Embedder.info(book.embedder).size,
-      # The task that embeds, and whether texts have changed since it began.
+      # The task that embeds, when it began, and whether texts have changed since.
       task: nil,
+      began: nil,
       changed: false,
+      # Whether the next one begins soon.
+      soon?: false,
       # Callers of `await/2`: for the end of this task, and for that of the next one.
       waiting: [],
       later: [],
@@ -118,6 +125,7 @@ defmodule Skillbook.Embedding.Indexer do
       progress: %{done: 0, total: 0, error: nil}
     }
 
+    Process.send_after(self(), :rest, @rest)
     {:ok, state, {:continue, :first}}
   end
 
@@ -142,6 +150,12 @@ defmodule Skillbook.Embedding.Indexer do
   @impl true
   def handle_info({:skillbook, _book, %Change{}}, state), do: {:noreply, changed(state)}
   def handle_info(:retry, state), do: {:noreply, begin(state)}
+  def handle_info(:soon, state), do: {:noreply, changed(%{state | soon?: false})}
+
+  def handle_info(:rest, state) do
+    Process.send_after(self(), :rest, @rest)
+    {:noreply, changed(state)}
+  end
 
   # Reports of the task.
   def handle_info({pid, :progress, done, total}, %{task: %{pid: pid}} = state),
@@ -184,8 +198,18 @@ defmodule Skillbook.Embedding.Indexer do
 
   def handle_info(_message, state), do: {:noreply, state}
 
+  defp changed(%{task: nil, pause: nil, soon?: false} = state) do
+    wait = state.began + @least - System.monotonic_time(:millisecond)
+
+    if wait > 0 do
+      Process.send_after(self(), :soon, wait)
+      %{state | soon?: true}
+    else
+      begin(state)
+    end
+  end
+
   # During a pause nothing is tried: the next attempt finds all changes.
-  defp changed(%{task: nil, pause: nil} = state), do: begin(state)
   defp changed(state), do: %{state | changed: true}
 
   defp begin(%{task: nil} = state) do
@@ -198,7 +222,8 @@ defmodule Skillbook.Embedding.Indexer do
         resized: false
       })
 
-    %{state | task: Task.async(fn -> work(context) end), changed: false}
+    began = System.monotonic_time(:millisecond)
+    %{state | task: Task.async(fn -> work(context) end), began: began, changed: false}
   end
 
   defp begin(state), do: state
@@ -207,7 +232,12 @@ defmodule Skillbook.Embedding.Indexer do
     state = if state.pause, do: recovered(state), else: state
     for from <- state.waiting, do: GenServer.reply(from, :ok)
     state = %{state | waiting: state.later, later: []}
-    if state.changed, do: begin(state), else: state
+
+    cond do
+      state.waiting != [] -> begin(state)
+      state.changed -> changed(state)
+      true -> state
+    end
   end
 
   # The pause lasts until an attempt succeeds as a whole, so a server that answers every other
@@ -257,14 +287,13 @@ defmodule Skillbook.Embedding.Indexer do
   # The task
 
   defp work(context) do
-    found = for source <- @sources, do: {source, source.digests(context.book)}
+    found = for source <- @sources, do: {source, source.follow(context.book)}
     found = for {source, {known, missing}} <- found, do: {source, known, left(missing, context)}
-    done = found |> Enum.map(fn {_source, known, _missing} -> length(known) end) |> Enum.sum()
+    done = found |> Enum.map(fn {_source, known, _missing} -> known end) |> Enum.sum()
     more = found |> Enum.map(fn {_source, _known, missing} -> length(missing) end) |> Enum.sum()
     context = context |> Map.merge(%{done: done, total: done + more}) |> report(:now)
 
     with {:ok, context} <- embed_all(found, context) do
-      for source <- @sources, do: source.retain(context.book)
       # Without texts that were removed or refused meanwhile.
       context = report(%{context | total: context.done}, :now)
       tidy(context)
@@ -322,7 +351,8 @@ defmodule Skillbook.Embedding.Indexer do
   defp read(sql, source, [some | rest], missing, context) do
     digests = Enum.map(some, &elem(&1, 0))
 
-    with {:ok, rows} <- Table.read(sql, model(context), context.size, digests) do
+    with {:ok, rows} <-
+           Table.read(sql, model(context), context.size, digests, Date.utc_today()) do
       found = MapSet.new(rows, &elem(&1, 0))
       left = Enum.reject(some, fn {digest, _} -> MapSet.member?(found, digest) end)
 
@@ -432,7 +462,7 @@ defmodule Skillbook.Embedding.Indexer do
     if sql == nil or tidied == today do
       :ok
     else
-      digests = Enum.flat_map(@sources, &elem(&1.digests(book), 0))
+      digests = Enum.flat_map(@sources, & &1.digests(book))
 
       with :ok <- Table.tidy(sql, model(context), digests, today) do
         send(context.to, {self(), :tidied, today})

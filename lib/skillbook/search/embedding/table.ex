@@ -20,18 +20,26 @@ defmodule Skillbook.Embedding.Table do
   @type digest :: binary()
   @type row :: {digest(), Skillbook.Embedder.vector()}
 
-  @doc "Returns the stored vectors of some texts. With a `size`, only vectors of that size."
-  @spec read(SQL.t(), String.t(), pos_integer() | nil, [digest()]) ::
+  @doc """
+  Returns the stored vectors of some texts. With a `size`, only vectors of that size. Rows that
+  were marked long ago are marked again.
+  """
+  @spec read(SQL.t(), String.t(), pos_integer() | nil, [digest()], Date.t()) ::
           {:ok, [row()]} | {:error, SQL.Error.t()}
-  def read(sql, model, size, digests) do
+  def read(sql, model, size, digests, today) do
     {these, params} = Values.texts(sql, "hash", Enum.map(digests, &hash/1), 3)
 
     query =
-      "select hash, vector from skillbook_vectors " <>
+      "select hash, vector, used_on from skillbook_vectors " <>
         "where model = $1 and (size = $2 or $2 = 0) and #{these}"
 
+    old = marked_before(today)
+
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [model, size || 0 | params]),
-         do: {:ok, for([hash, vector] <- rows, do: {Base.decode16!(hash, case: :lower), vector})}
+         hashes = for([hash, _vector, used_on] <- rows, used_on < old, do: hash),
+         :ok <- mark(sql, model, hashes, today) do
+      {:ok, for([hash, vector, _] <- rows, do: {Base.decode16!(hash, case: :lower), vector})}
+    end
   end
 
   @doc "Stores vectors. A row that another node has written stays, unless its size differs."
@@ -61,25 +69,27 @@ defmodule Skillbook.Embedding.Table do
   """
   @spec tidy(SQL.t(), String.t(), [digest()], Date.t()) :: :ok | {:error, SQL.Error.t()}
   def tidy(sql, model, digests, today) do
-    with :ok <- mark(sql, model, Enum.sort(digests), today),
+    with :ok <- mark(sql, model, Enum.map(digests, &hash/1), today),
          do: delete(sql, Date.to_iso8601(Date.add(today, -@keep_days)))
   end
 
-  defp mark(sql, model, digests, today) do
-    [day, old] = for date <- [today, Date.add(today, -@mark_days)], do: Date.to_iso8601(date)
-
-    digests
+  defp mark(sql, model, hashes, today) do
+    # Sorted, so that two nodes cannot deadlock.
+    hashes
+    |> Enum.sort()
     |> Enum.chunk_every(@max_rows)
-    |> UntilError.each(fn digests ->
-      {these, params} = Values.texts(sql, "hash", Enum.map(digests, &hash/1), 4)
+    |> UntilError.each(fn hashes ->
+      {these, params} = Values.texts(sql, "hash", hashes, 4)
 
       update =
         "update skillbook_vectors set used_on = $1 " <>
           "where model = $2 and used_on < $3 and #{these}"
 
-      SQL.query(sql, update, [day, model, old | params])
+      SQL.query(sql, update, [Date.to_iso8601(today), model, marked_before(today) | params])
     end)
   end
+
+  defp marked_before(today), do: today |> Date.add(-@mark_days) |> Date.to_iso8601()
 
   # In steps, because other writers wait for a statement.
   defp delete(sql, before) do

@@ -10,11 +10,17 @@ defmodule Skillbook.Embedding.Texts do
   @typedoc "A text without a vector: its digest, and where the source finds the text again."
   @type missing :: {Table.digest(), place :: term()}
 
-  @doc "The texts of a kind: `{digests of those with a vector, those without}`."
-  @callback digests(Book.t()) :: {[Table.digest()], [missing()]}
+  @doc """
+  Looks for the texts of a kind: `{number of those with a vector, those without}`. Removes the
+  vectors of texts that no longer exist.
+  """
+  @callback follow(Book.t()) :: {non_neg_integer(), [missing()]}
 
   @doc "The texts themselves, without those that no longer exist."
   @callback texts(Book.t(), [missing()]) :: [{Table.digest(), String.t()}]
+
+  @doc "The digests of the texts with a vector."
+  @callback digests(Book.t()) :: [Table.digest()]
 
   @doc "Takes vectors, or none of them if the size of one differs from those that it has."
   @callback put(Book.t(), [Table.row()]) ::
@@ -22,7 +28,4 @@ defmodule Skillbook.Embedding.Texts do
 
   @doc "Removes all vectors, because the model has vectors of another size now."
   @callback clear(Book.t()) :: :ok
-
-  @doc "Removes the vectors of texts that no longer exist."
-  @callback retain(Book.t()) :: :ok
 end

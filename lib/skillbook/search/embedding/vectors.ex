@@ -14,6 +14,10 @@ defmodule Skillbook.Embedding.Vectors do
   @spec any?(t()) :: boolean()
   def any?(vectors), do: Native.vectors_count(vectors) > 0
 
+  @doc "The digests of all texts with a vector."
+  @spec digests(t()) :: [Table.digest()]
+  def digests(vectors), do: Native.vectors_digests(vectors)
+
   @spec put(t(), [Table.row()]) :: :ok | {:error, {pos_integer(), pos_integer()}}
   def put(vectors, rows), do: Native.vectors_put(vectors, rows)
 

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use lz4_flex::block::{compress, decompress};
 
@@ -59,6 +59,11 @@ impl Opened {
         Opened { items, bytes, open: open.clone() }
     }
 
+    /// The entries of its records, in order.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.items.iter().filter_map(|item| item.entry.as_deref())
+    }
+
     fn item(&self, id: i64) -> Option<&Item> {
         let at = self.items.binary_search_by_key(&id, |item| item.id).ok()?;
         Some(&self.items[at])
@@ -105,6 +110,8 @@ pub struct Block {
     size: usize,
     bytes: Mutex<Bytes>,
     opened: Mutex<Weak<Opened>>,
+    /// See [`Block::digests`].
+    digests: OnceLock<Box<[[u8; 16]]>>,
 }
 
 #[derive(Debug)]
@@ -135,7 +142,8 @@ impl Block {
             let opened = items.map(|items| Arc::new(Opened::new(items, own.len(), &opener.open)));
             let weak = opened.as_ref().map(Arc::downgrade).unwrap_or_default();
             let (bytes, opened_by) = (Mutex::new(Bytes::Plain(own.into())), Mutex::new(weak));
-            let block = Block { first, last, size: own.len(), bytes, opened: opened_by };
+            let (size, digests) = (own.len(), OnceLock::new());
+            let block = Block { first, last, size, bytes, opened: opened_by, digests };
             blocks.push((Arc::new(block), opened));
             rest = after;
         }
@@ -220,6 +228,12 @@ impl Block {
         let new = Arc::new(Opened::new(items, self.size, &opener.open));
         *opened = Arc::downgrade(&new);
         new
+    }
+
+    /// The digests that a function makes of its entries, which is always the same one. They are
+    /// kept, so that the entries need not be made for them again.
+    pub fn digests(&self, opener: &Opener, of: impl Fn(&Entry) -> Option<[u8; 16]>) -> &[[u8; 16]] {
+        self.digests.get_or_init(|| self.open(opener).entries().filter_map(of).collect())
     }
 
     /// The entries, if somebody reads them.

@@ -47,6 +47,11 @@ pub fn wanted(entry: &Entry) -> bool {
     !entry.fields().hidden_from_model
 }
 
+/// The digest of an entry's text, if an embedding model reads it.
+pub fn wanted_digest(entry: &Entry) -> Option<Digest> {
+    wanted(entry).then(|| *digest(entry))
+}
+
 fn join(text: &mut String, between: &str, more: &str) {
     if !more.is_empty() {
         if !text.is_empty() {

@@ -86,10 +86,69 @@ impl Vectors {
         self.read().rows.version
     }
 
-    /// Which of these digests have no vector.
-    pub fn missing<'a>(&self, digests: impl Iterator<Item = &'a Digest>) -> Vec<bool> {
+    /// The digests of all texts with a vector.
+    pub fn digests(&self) -> Vec<Digest> {
+        self.read().places.keys().copied().collect()
+    }
+
+    /// The texts that have no vector, each once, with the first value beside it.
+    pub fn missing<'a, T>(
+        &self,
+        texts: impl Iterator<Item = (&'a Digest, T)>,
+    ) -> Vec<(&'a Digest, T)> {
+        let (store, mut seen) = (self.read(), FxHashSet::default());
+        let missing = texts.filter(|(digest, _)| !store.places.contains_key(*digest));
+        missing.filter(|(digest, _)| seen.insert(*digest)).collect()
+    }
+
+    /// Compares the vectors with all texts that there are: the number of different texts with a
+    /// vector, and those without as [`Vectors::missing`] returns them.
+    ///
+    /// Vectors of other texts are removed, unless some have come since the version: their texts may
+    /// be newer than these. Rows become free for other vectors; if most of them are, the rest is
+    /// moved together.
+    pub fn follow<'a, T>(
+        &self,
+        version: u64,
+        texts: impl Iterator<Item = (&'a Digest, T)>,
+    ) -> (usize, Vec<(&'a Digest, T)>) {
         let store = self.read();
-        digests.map(|digest| !store.places.contains_key(digest)).collect()
+        let mut wanted = vec![false; store.places.len() + store.free.len()];
+        let (mut seen, mut missing) = (FxHashSet::default(), Vec::new());
+        for (digest, value) in texts {
+            match store.places.get(digest) {
+                Some(row) => wanted[*row as usize] = true,
+                None if seen.insert(digest) => missing.push((digest, value)),
+                None => {}
+            }
+        }
+        let known = wanted.iter().filter(|wanted| **wanted).count();
+        let others = store.places.len() - known;
+        drop(store);
+        if others > 0 {
+            self.retain(version, &wanted);
+        }
+        (known, missing)
+    }
+
+    /// Removes the vectors of other rows than these, if they are those of this version.
+    fn retain(&self, version: u64, wanted: &[bool]) {
+        let mut store = self.write();
+        if store.rows.version != version {
+            return;
+        }
+        let Store { places, free, .. } = &mut *store;
+        places.retain(|_, row| {
+            let stays = wanted[*row as usize];
+            if !stays {
+                free.push(*row);
+            }
+            stays
+        });
+        if store.free.len() > store.places.len() {
+            store.compact();
+        }
+        store.rows.version = next_version();
     }
 
     /// Adds vectors, or returns the first size that differs and adds none. The vector of a known
@@ -108,28 +167,6 @@ impl Vectors {
         }
         store.rows.version = next_version();
         Ok(())
-    }
-
-    /// Removes all vectors but these. Rows become free for other vectors; if most of them are, the
-    /// rest is moved together.
-    pub fn retain(&self, wanted: &FxHashSet<Digest>) {
-        let mut store = self.write();
-        let before = store.places.len();
-        let Store { places, free, .. } = &mut *store;
-        places.retain(|digest, row| {
-            let stays = wanted.contains(digest);
-            if !stays {
-                free.push(*row);
-            }
-            stays
-        });
-        if store.places.len() == before {
-            return;
-        }
-        if store.free.len() > store.places.len() {
-            store.compact();
-        }
-        store.rows.version = next_version();
     }
 
     /// Removes all vectors. The next one may have another size.

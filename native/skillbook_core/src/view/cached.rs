@@ -6,7 +6,7 @@
 //! have one limit. Mutexes are held only for a look.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::classes::{carried, Classes};
@@ -19,7 +19,7 @@ use crate::catalog::Catalog;
 use crate::search::embedded;
 use crate::search::index::Index;
 use crate::search::scope::Scope;
-use crate::search::vectors::{Mapped, Vectors};
+use crate::search::vectors::{Digest, Mapped, Vectors};
 
 /// The profiles whose visible sets, prompts and statistics are cached, at most, and the bytes of
 /// each of these.
@@ -64,6 +64,8 @@ pub struct CachedCatalog {
     earlier_search: Mutex<Option<Arc<Index>>>,
     /// The rows of the entries' vectors, until vectors are added.
     mapped: Mutex<Option<Arc<Mapped>>>,
+    /// Whether somebody asked which entries have no vector.
+    asked: AtomicBool,
     /// With the number of this catalog.
     shared: OnceLock<(Arc<Shared>, u64)>,
     /// The catalog of the entries that all readers of a book have in common, whose search index is
@@ -83,7 +85,7 @@ impl CachedCatalog {
     /// The catalog without any cache filled.
     pub fn new(catalog: Catalog) -> CachedCatalog {
         let (known_names, longest_name, digests, classes) = Default::default();
-        let (search, earlier_search, mapped, shared) = Default::default();
+        let (search, earlier_search, mapped, asked, shared) = Default::default();
         CachedCatalog {
             catalog,
             known_names,
@@ -93,6 +95,7 @@ impl CachedCatalog {
             search,
             earlier_search,
             mapped,
+            asked,
             shared,
             base: None,
         }
@@ -172,6 +175,16 @@ impl CachedCatalog {
         let mapped = Arc::new(mapped);
         *lock(&self.mapped) = Some(mapped.clone());
         mapped
+    }
+
+    /// The digests of the texts that have no vector, if nobody has asked for them before.
+    pub fn missing(&self, vectors: &Vectors) -> Vec<Digest> {
+        if self.asked.swap(true, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let wanted = self.entries().iter().filter(|entry| embedded::wanted(entry));
+        let missing = vectors.missing(wanted.map(|entry| (embedded::digest(entry), ())));
+        missing.into_iter().map(|(digest, ())| *digest).collect()
     }
 
     /// Takes over digests, classes and prompts from the previous generation, and lets the search

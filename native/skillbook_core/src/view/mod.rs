@@ -42,6 +42,7 @@ mod relations;
 pub mod search;
 mod spelling;
 mod suggest;
+mod texts;
 pub mod tools;
 pub mod triggers;
 #[expect(clippy::module_inception, reason = "the type that the folder is named after")]
@@ -54,4 +55,5 @@ pub use held::Fetch;
 pub use parts::{Change, Parts};
 pub use profile::{sees, Profile};
 pub use spelling::spelling;
+pub use texts::Texts;
 pub use view::View;

@@ -60,6 +60,7 @@ use super::cached::{lock, CachedCatalog};
 use super::held::{Fetch, Held};
 use super::profile::{Profile, Rule};
 use super::recent::Recent;
+use super::texts::Texts;
 use super::view::View;
 use crate::catalog::assemble::Assembled;
 use crate::catalog::block::{Block, Opened, Opener};
@@ -643,6 +644,14 @@ impl Parts {
         drop(state);
         let before = |own: &Own| lock(&self.made).get(own).cloned();
         (news.iter().map(|own| self.make(own, before(own)).catalog).collect(), next)
+    }
+
+    /// The texts of all entries in memory that an embedding model reads.
+    pub fn texts(&self) -> Texts {
+        let state = self.state();
+        let (base, blocks) = (state.base.clone(), state.records(&Own::All));
+        drop(state);
+        Texts { base, blocks, opener: self.opener.clone() }
     }
 
     /// The entries with a schedule, or those of one name. Every record with a schedule is among

@@ -8,6 +8,7 @@ use skillbook_core::catalog::assemble::{assemble, Assembled};
 use skillbook_core::catalog::Catalog;
 use skillbook_core::page::document::Document;
 use skillbook_core::page::record::{Origin, Record};
+use skillbook_core::search::embedded;
 use skillbook_core::source::{Source, SourceKind};
 use skillbook_core::tenant::Tenant;
 use skillbook_core::view::{Parts, Profile, View};
@@ -115,9 +116,13 @@ fn everything(view: &View, names: &[String]) -> String {
 
 /// The view of one catalog of everything.
 fn of_everything(base: &Assembled, records: &BTreeMap<i64, Record>, reader: &Profile) -> View {
-    let document = |record: &Record| Arc::new(Document::stored("/store", record));
-    let records = assemble(&store(), records.values().map(document).collect(), Vec::new());
+    let records = assembled(records.values());
     View::new(common::cached(Catalog::build(1, vec![base.clone(), records])), reader).unwrap()
+}
+
+fn assembled<'a>(records: impl Iterator<Item = &'a Record>) -> Assembled {
+    let document = |record: &Record| Arc::new(Document::stored("/store", record));
+    assemble(&store(), records.map(document).collect(), Vec::new())
 }
 
 proptest! {
@@ -155,7 +160,7 @@ proptest! {
             // Who reads before a change has a catalog that the change makes stale.
             let held = common::view_of(&parts, &records, &readers[at]);
             let before = everything(&held, &names);
-            let there: Vec<String> = existing(&base, &records);
+            let named: Vec<String> = existing(&base, &records);
             let mut went: Vec<(i64, Arc<str>)> = Vec::new();
             // Nobody looks at the records of another database for the names that differ.
             let mut is_told = true;
@@ -206,9 +211,20 @@ proptest! {
                 let mut stored = own.filter(|entry| entry.document.of_record().is_some());
                 prop_assert!(stored.all(|entry| reader.tenant.reads(entry.tenant())));
             }
+            // The texts of everything in memory are embedded, and of nothing else.
+            let ids: BTreeSet<i64> = parts.record_ids().into_iter().collect();
+            let there = ids.iter().filter_map(|id| records.get(id));
+            let there = assembled(there).entries.into_iter().chain(base.entries.clone());
+            let digests: BTreeSet<_> = there.map(|entry| *embedded::digest(&entry)).collect();
+            let texts = parts.texts();
+            prop_assert_eq!(texts.digests().copied().collect::<BTreeSet<_>>(), digests.clone());
+            let wanted = texts.digests().map(|digest| (*digest, *digest)).collect();
+            let read = texts.read(wanted).into_iter();
+            let read = read.filter(|(digest, text)| *digest == embedded::digest_of(text));
+            prop_assert_eq!(read.map(|(digest, _)| digest).collect::<BTreeSet<_>>(), digests);
             // The names that came and went, where a change of files says so only of files.
             let now = existing(&base, &records);
-            let new = |name: &&String| !there.contains(name);
+            let new = |name: &&String| !named.contains(name);
             let gone = |name: &&String| !now.contains(name);
             let has = |names: &[Arc<str>], name: &str| names.iter().any(|other| **other == *name);
             // Of records that are not there nobody knows whether they are the only ones of a name.
@@ -224,7 +240,7 @@ proptest! {
                 let known = |name: &&String| {
                     !by_tenant || went.iter().any(|(_, other)| **other == ***name)
                 };
-                for name in there.iter().filter(gone).filter(known) {
+                for name in named.iter().filter(gone).filter(known) {
                     prop_assert!(told(&change.removed, name), "{name}");
                 }
             }

@@ -120,7 +120,7 @@ defmodule Skillbook.Preflight.ProfileCatalog do
   defp meaning(_book, _catalog, _vectors, _text), do: nil
 
   defp embed(book, catalog, vectors) do
-    case Native.vectors_digests(vectors, catalog.ref) do
+    case Native.vectors_follow(vectors, catalog.ref) do
       {_known, []} ->
         :ok
 
