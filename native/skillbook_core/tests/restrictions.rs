@@ -587,7 +587,7 @@ fn alike(document: &Document) -> Option<impl PartialEq + std::fmt::Debug> {
         (fields.include_in_prompt, fields.proactive_for.clone(), sorted(&fields.excluded_for)),
         (fields.hidden_from_model, fields.user_invocable, fields.triggers.clone()),
         fields.examples.clone(),
-        (fields.license.clone(), fields.compatibility.clone(), fields.metadata().cloned(), data),
+        (fields.license.clone(), fields.compatibility.clone(), document.metadata(), data),
     ))
 }
 

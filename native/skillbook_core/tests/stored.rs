@@ -200,11 +200,12 @@ fn content_runs_nothing() {
     }
     // Nothing else is lost.
     assert_eq!(
-        [&fields.aliases, &fields.requires, &fields.allowed_tools],
+        [&fields.aliases, &fields.requires, fields.allowed_tools.as_ref().unwrap()],
         [&texts(&["x"]), &texts(&["y"]), &texts(&["Bash"])]
     );
     assert_eq!((fields.effects, fields.license.as_deref()), (Some(Effects::Write), Some("MIT")));
-    let b = fields.metadata().and_then(|it| it.get("a")?.get("b")?.as_str());
+    let metadata = entry.document.metadata();
+    let b = metadata.as_ref().and_then(|it| it.get("a")?.get("b")?.as_str());
     assert_eq!(b, Some("1.0"));
     let lost: Vec<_> = entry.document.diagnostics.iter().collect();
     let told: Vec<_> = lost.iter().map(|it| (it.message.as_str(), it.line)).collect();

@@ -146,6 +146,9 @@ impl Walker<'_> {
             return Folder::default();
         }
         folder.diagnostics.sort_by(|a, b| a.path.cmp(&b.path));
+        // Most have one file, and a list has room for four from the first.
+        folder.markdown.shrink_to_fit();
+        folder.others.shrink_to_fit();
         folder
     }
 

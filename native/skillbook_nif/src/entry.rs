@@ -2,7 +2,8 @@
 
 use rustler::{Encoder, Env, NifResult, Term};
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::page::fields::{Approval, Fields};
+use skillbook_core::page::fields::Approval;
+use skillbook_core::value::Value;
 
 use crate::encode;
 use crate::shared::{binary, TextResource};
@@ -58,6 +59,7 @@ pub fn encode<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
 }
 
 fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
+    let data = entry.document.data();
     let fields = entry.fields();
     let text = TextResource::new(entry.document.text.clone());
     let pairs = [
@@ -75,7 +77,7 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::effects(), encode::static_atom(env, entry.effects().as_str())),
         (atoms::limits(), limits(env, entry)?),
         (atoms::strict(), fields.strict.encode(env)),
-        (atoms::allowed_tools(), fields.allowed_tools.encode(env)),
+        (atoms::allowed_tools(), fields.allowed_tools.as_deref().unwrap_or_default().encode(env)),
         (atoms::schedule(), encode::option(env, &entry.schedule())),
         (atoms::timezone(), encode::option(env, &fields.timezone)),
         (atoms::include_in_prompt(), fields.include_in_prompt.encode(env)),
@@ -84,12 +86,12 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::triggers(), fields.triggers.encode(env)),
         (atoms::license(), encode::option(env, &fields.license)),
         (atoms::compatibility(), encode::option(env, &fields.compatibility)),
-        (atoms::metadata(), metadata(env, fields)?),
+        (atoms::metadata(), metadata(env, &data)?),
         (atoms::selection(), encode::static_atom(env, entry.selection.as_str())),
         (atoms::trust(), encode::static_atom(env, entry.trust.as_str())),
         (atoms::files(), entry.files.encode(env)),
         (atoms::usage(), encode::option(env, &fields.usage)),
-        (atoms::data(), encode::value(env, &entry.document.data())?),
+        (atoms::data(), encode::value(env, &data)?),
         (atoms::body(), binary(env, &text, entry.document.body_range())),
         (atoms::path(), entry.document.path.encode(env)),
         (atoms::source(), entry.source.name.encode(env)),
@@ -97,10 +99,10 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
     Term::map_from_pairs(env, &pairs)
 }
 
-fn metadata<'a>(env: Env<'a>, fields: &Fields) -> NifResult<Term<'a>> {
-    match fields.metadata() {
-        Some(metadata) => encode::value(env, metadata),
-        None => Ok(Term::map_new(env)),
+fn metadata<'a>(env: Env<'a>, data: &Value) -> NifResult<Term<'a>> {
+    match data.get("metadata") {
+        Some(metadata @ Value::Map(_)) => encode::value(env, metadata),
+        _ => Ok(Term::map_new(env)),
     }
 }
 

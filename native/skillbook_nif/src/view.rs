@@ -583,7 +583,7 @@ twin! {
     )
     if {
         let entry = view.find_bytes(&name).and_then(|id| view.core().entry(id));
-        let own = entry.map_or(0, |entry| bytes(&entry.fields().allowed_tools));
+        let own = entry.map_or(0, |entry| bytes(entry.fields().allowed_tools.as_deref().unwrap_or_default()));
         own.max(list_or_all(tools)?.as_deref().map_or(0, bytes)) <= twin::PATTERN_BYTES
     }
     => {

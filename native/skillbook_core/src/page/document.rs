@@ -256,8 +256,7 @@ impl Document {
                 let fields = reader.fields(parsed.present, parsed.body);
                 let flags = reader.flags(&self.diagnostics, &repeated);
                 let usage = fields.usage.clone().or_else(|| usage(&fields, flags.as_ref()?));
-                let data = with_texts(parsed.data, &[]);
-                self.fields = Fields { data, ..fields }.with(|rare| {
+                self.fields = fields.with(|rare| {
                     rare.usage = usage;
                     rare.flags = flags.map(Box::new);
                 });
@@ -277,7 +276,8 @@ impl Document {
     /// reads the same.
     pub(crate) fn added_field(&self, key: &str, value: &str) -> Option<Fix> {
         // The fix of a misspelt key makes one too.
-        let Value::Map(pairs) = &self.fields.data else { return None };
+        let data = self.data();
+        let Value::Map(pairs) = &*data else { return None };
         if pairs.iter().any(|(other, _)| misspelt::meant(other) == Some(key)) {
             return None;
         }
@@ -287,8 +287,9 @@ impl Document {
         let mended =
             Document::parse("", "", apply(&self.text, std::slice::from_ref(&fix)).as_bytes());
         // Parsing the new text proves the fix, as for fields.
-        let read = &mended.fields()?.data;
-        (without(read, key) == without(&self.fields.data, key)
+        mended.fields()?;
+        let read = mended.data();
+        (without(&read, key) == without(&data, key)
             && read.get(key) == Some(&value)
             && mended.diagnostics.len() == self.diagnostics.len())
         .then_some(fix)
@@ -367,14 +368,26 @@ impl Document {
     }
 
     /// All of the frontmatter, a mapping; of a record its columns too. Fields that are texts, and
-    /// all scalars of `metadata`, are texts as their author wrote them.
+    /// all scalars of `metadata`, are texts as their author wrote them. `null` if it cannot be
+    /// read.
+    ///
+    /// It is made again from the text or the columns, since there may be many documents in memory.
     pub fn data(&self) -> Cow<'_, Value> {
+        let parsed = || frontmatter::parse(&self.text).ok();
         match (&self.fields.data, &self.stored) {
             (Value::Null, Some(stored)) if self.state == State::Usable => {
                 Cow::Owned(stored.data(&self.fields))
             }
+            (Value::Null, None) => {
+                Cow::Owned(parsed().map_or(Value::Null, |parsed| with_texts(parsed.data, &[])))
+            }
             (data, _) => Cow::Borrowed(data),
         }
+    }
+
+    /// `metadata`, a mapping; `None` if it is missing or another value.
+    pub fn metadata(&self) -> Option<Value> {
+        self.data().get("metadata").filter(|value| matches!(value, Value::Map(_))).cloned()
     }
 
     /// The extra data of a record; `None` for a file.

@@ -21,7 +21,7 @@ const HASH: usize = 16;
 impl View {
     /// The name of an entry's tool: the one that its page sets, or [`from`] of its name.
     pub fn tool_name(&self, entry: &Entry) -> String {
-        let tool = entry.fields().data.get("tool").and_then(|tool| tool.as_str());
+        let tool = entry.fields().tool.as_deref();
         let is_own = |tool: &&str| {
             entry.trust > Trust::Low
                 && entry.fields().aliases.iter().any(|alias| alias == tool)

@@ -13,7 +13,6 @@
 use std::fmt;
 
 use super::view::View;
-use crate::catalog::entry::Entry;
 use crate::catalog::EntryId;
 use crate::source::Trust;
 
@@ -29,7 +28,7 @@ impl View {
     /// none.
     pub fn tools(&self, id: EntryId, profile: Option<&[String]>) -> Option<Vec<String>> {
         let Some(entry) = self.entry(id) else { return Some(Vec::new()) };
-        let own = allowed_tools(entry);
+        let own = entry.fields().allowed_tools.as_deref();
         match (own, profile) {
             // A profile without a list allows everything, which a stranger's skill must not use.
             (_, None) if entry.trust <= Trust::Low => Some(Vec::new()),
@@ -38,12 +37,6 @@ impl View {
             (Some(own), Some(profile)) => Some(both(own, profile)),
         }
     }
-}
-
-/// The field, or `None` if it is missing. A field that cannot be read allows nothing.
-fn allowed_tools(entry: &Entry) -> Option<&[String]> {
-    let fields = entry.fields();
-    fields.data.get("allowed-tools").is_some().then_some(&*fields.allowed_tools)
 }
 
 /// The tools that both lists allow, in the order of the first.

@@ -15,7 +15,6 @@ use crate::page::fields::Fields;
 use crate::page::sections;
 use crate::source::{Kind, Selection, Source, SourceKind, Trust};
 use crate::text::line::command_name;
-use crate::value::Value;
 
 /// The actions that `get_skill` keeps for itself: `email.all` lists a whole domain.
 const RESERVED: [&str; 2] = ["all", "help"];
@@ -264,7 +263,7 @@ impl<'a> Builder<'a> {
     fn skill(&self, document: &Arc<Document>, fields: &Fields, notes: &mut Notes) -> Option<Entry> {
         described(fields, notes)?;
         let files = self.files(document).to_vec();
-        if let Some(command) = exported_command(fields) {
+        if let Some(command) = &fields.exported {
             return self
                 .named(document, fields, command, notes)
                 .map(|entry| Entry { files, ..entry });
@@ -464,15 +463,6 @@ impl<'a> Builder<'a> {
         labels.sort();
         labels.dedup();
         labels
-    }
-}
-
-/// The name of the command that was exported as this skill. The format's names have no dots, so
-/// the export writes it into `metadata`.
-fn exported_command(fields: &Fields) -> Option<&str> {
-    match fields.data.get("metadata")?.get("skillbook-command")? {
-        Value::Str(name) if command_name(name).is_some() => Some(name),
-        _ => None,
     }
 }
 

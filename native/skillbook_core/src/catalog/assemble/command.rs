@@ -123,14 +123,12 @@ fn would_be_read(entry: &Entry, known: &str, section: &str) -> bool {
 /// Reports a section that says when the command runs, if the field `schedule` does not.
 fn check_schedule(entry: &Entry, headings: &[Heading<'_>], notes: &mut Notes) {
     let (document, body) = (&entry.document, entry.body());
-    if entry.fields().data.get("schedule").is_some() {
-        return;
-    }
     let timed = headings.iter().find_map(|heading| {
         let is_timed = plain(heading.title).is_some_and(|word| TIMED.contains(&&*word));
         let line = sections::first_line(sections::under(body, heading)).filter(|_| is_timed)?;
         Cron::parse(line).is_ok().then_some((heading, line))
     });
+    let timed = timed.filter(|_| document.data().get("schedule").is_none());
     if let Some((heading, line)) = timed {
         let message = format!(
             "expected the field `schedule`, got the heading `{}`; its section has no effect",

@@ -68,10 +68,9 @@ pub struct Fields {
     pub user_invocable: bool,
     /// The other fields; `None` without any of them.
     pub(crate) rare: Option<Box<Rare>>,
-    /// All of the frontmatter; always a mapping. Fields that are texts, and all scalars of
-    /// `metadata`, are texts as their author wrote them. See
-    /// [`Document::data`](crate::page::document::Document::data) for those of a record.
-    pub(crate) data: Value,
+    /// The data of a record that differs from its columns; see
+    /// [`Document::data`](crate::page::document::Document::data).
+    pub(in crate::page) data: Value,
 }
 
 /// The fields that few documents have. There may be many documents in memory.
@@ -94,8 +93,10 @@ pub struct Rare {
     pub timeout: Option<u32>,
     /// `max_running`: the concurrency limit of its handler.
     pub max_running: Option<u32>,
-    /// `allowed-tools`.
-    pub allowed_tools: Vec<String>,
+    /// `allowed-tools`; none if the field cannot be read, `None` if it is missing.
+    pub allowed_tools: Option<Vec<String>>,
+    /// `tool`, unchanged.
+    pub(crate) tool: Option<String>,
     /// `schedule`, unchanged, if both it and its time zone are valid.
     pub schedule: Option<String>,
     /// `timezone`, unchanged, if the zone exists.
@@ -117,6 +118,9 @@ pub struct Rare {
     pub license: Option<String>,
     /// `compatibility`.
     pub compatibility: Option<String>,
+    /// The name of the command that was exported as this skill. The format's names have no dots, so
+    /// the export writes it into `metadata`.
+    pub(crate) exported: Option<String>,
     /// The first line of the body's Usage section.
     pub usage: Option<String>,
 }
@@ -145,11 +149,6 @@ impl Fields {
         } else {
             of_source
         }
-    }
-
-    /// `metadata`, a mapping; `None` if it is missing or another value.
-    pub fn metadata(&self) -> Option<&Value> {
-        self.data.get("metadata").filter(|value| matches!(value, Value::Map(_)))
     }
 }
 
@@ -202,6 +201,7 @@ impl FieldReader<'_> {
             timeout: self.timeout(),
             max_running: self.max_running(),
             allowed_tools: self.allowed_tools(),
+            tool: self.data.get("tool").and_then(Value::as_str).map(str::to_owned),
             schedule,
             timezone,
             proactive_for: self.list("proactive_for_profile_ids"),
@@ -216,6 +216,7 @@ impl FieldReader<'_> {
                 COMPATIBILITY_LENGTH,
                 Code::CompatibilityTooLong,
             ),
+            exported: self.exported(),
             usage: sections::usage(body).map(str::to_owned),
         };
         fields.with(|of_fields| *of_fields = rare)

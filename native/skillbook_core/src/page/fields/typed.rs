@@ -4,6 +4,7 @@ use super::place::{at_key, line_of, pair, without};
 use super::FieldReader;
 use crate::page::diagnostic::{apply, Code, Diagnostic, Fix, Severity};
 use crate::page::frontmatter;
+use crate::text::line::command_name;
 use crate::value::Value;
 
 impl FieldReader<'_> {
@@ -83,11 +84,11 @@ impl FieldReader<'_> {
     }
 
     /// The Agent Skills format has a single text here, so one needs no diagnostic.
-    pub(super) fn allowed_tools(&mut self) -> Vec<String> {
-        match self.data.get("allowed-tools") {
-            Some(Value::Str(text)) => split_tools(text),
+    pub(super) fn allowed_tools(&mut self) -> Option<Vec<String>> {
+        Some(match self.data.get("allowed-tools")? {
+            Value::Str(text) => split_tools(text),
             _ => self.list("allowed-tools"),
-        }
+        })
     }
 
     /// `metadata` has no types: applications read it from the data.
@@ -96,6 +97,12 @@ impl FieldReader<'_> {
             None | Some(Value::Map(_)) => {}
             Some(value) => self.unless_null("metadata", "a mapping", value),
         }
+    }
+
+    /// The name of a command in `metadata`.
+    pub(super) fn exported(&self) -> Option<String> {
+        let name = self.data.get("metadata")?.get("skillbook-command")?.plain()?;
+        command_name(&name).is_some().then_some(name)
     }
 
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
