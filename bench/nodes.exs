@@ -77,7 +77,7 @@ Code.require_file("measure.exs", __DIR__)
     # The entries that its tenants see, and how many names it has in memory.
     def counts(tenants) do
       shown = for tenant <- tenants, do: View.count(view(tenant))
-      {Enum.sum(shown), Catalog.names(Skillbook.Book.fetch!(:nodes).catalog)}
+      {Enum.sum(shown), Catalog.size(Skillbook.Book.fetch!(:nodes).catalog)}
     end
 
     def revision, do: :atomics.get(Skillbook.Book.fetch!(:nodes).revision, 1)

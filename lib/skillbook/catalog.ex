@@ -252,9 +252,9 @@ defmodule Skillbook.Catalog do
   def errors(catalog), do: Enum.filter(diagnostics(catalog), &(&1.severity == :error))
 
   @doc false
-  # The number of names, without a look at the entries of the store.
-  @spec names(t()) :: non_neg_integer()
-  def names(%__MODULE__{ref: ref}), do: Native.catalog_names(ref)
+  # The number of entries in memory, whoever may see them.
+  @spec size(t()) :: non_neg_integer()
+  def size(%__MODULE__{ref: ref}), do: Native.catalog_size(ref)
 
   @doc false
   # Entries of the store that nobody reads are packed. Those that are read take about so many

@@ -256,7 +256,7 @@ defmodule Skillbook.Catalog.Watcher do
 
   defp report(%{book: book, catalog: catalog}, change, duration) do
     counts = Map.new([:added, :changed, :removed], &{&1, length(Map.fetch!(change, &1))})
-    measurements = Map.merge(counts, %{duration: duration, entries: Catalog.names(catalog)})
+    measurements = Map.merge(counts, %{duration: duration, entries: Catalog.size(catalog)})
     metadata = %{book: book, generation: change.generation}
     Telemetry.event([:skillbook, :catalog, :reload], measurements, metadata)
   end

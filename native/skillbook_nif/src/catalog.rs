@@ -564,10 +564,10 @@ fn catalog_rest(catalog: ResourceArc<CatalogResource>) {
     memory::give_back();
 }
 
-/// The number of names.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn catalog_names(catalog: ResourceArc<CatalogResource>) -> usize {
-    catalog.parts.name_count()
+/// The number of entries in memory.
+#[rustler::nif]
+fn catalog_size(catalog: ResourceArc<CatalogResource>) -> usize {
+    catalog.parts.size()
 }
 
 #[rustler::nif(schedule = "DirtyCpu")]

@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
-use rustler::{Decoder, NifMap, NifResult, NifUnitEnum, Term};
+use rustler::{Binary, Decoder, NifMap, NifResult, NifUnitEnum, Term};
 use skillbook_core::page::record::{list, Access, Origin, Record};
 use skillbook_core::tenant::Tenant;
 use skillbook_core::view::sees;
 
 use crate::profile::profile;
+
+mod atoms {
+    rustler::atoms! { content }
+}
+
+/// A row takes as long as so many bytes of text.
+const ROW: usize = 128;
 
 /// The columns that are read, in the order of [`Row::record`].
 const COLUMNS: [&str; 19] = [
@@ -204,6 +211,15 @@ fn stored_visible(
     let profile = profile(ids, tenant, grants, skills, Vec::new())?;
     let sees = sees(&profile).map_err(|_| rustler::Error::BadArg)?;
     seen(rows, sees)
+}
+
+/// The bytes of the texts of these, with some for each.
+pub fn texts(rows: &[Term]) -> usize {
+    let text = |row: &Term| {
+        let content: Binary = row.map_get(atoms::content()).ok()?.decode().ok()?;
+        Some(content.len())
+    };
+    rows.iter().map(|row| ROW + text(row).unwrap_or(0)).sum()
 }
 
 /// Whether a rule admits each of these `%Skillbook.Stored{}`.

@@ -21,7 +21,7 @@ use crate::catalog::{self, CatalogResource};
 use crate::encode;
 use crate::profile::{list_or_all, profile};
 use crate::shared::{binary, TextResource};
-use crate::store::seen;
+use crate::store::{seen, texts};
 
 mod atoms {
     rustler::atoms! {
@@ -284,10 +284,11 @@ fn view_triggered(view: ResourceArc<ViewResource>, text: &str) -> Vec<TriggeredT
     view.core().triggered(text).into_iter().filter_map(term).collect()
 }
 
-/// The form in which texts are equal that differ in case and separators only.
-#[rustler::nif(name = "spelling", schedule = "DirtyCpu")]
-fn spelled(text: &str) -> String {
-    spelling(text)
+twin! {
+    /// The form in which texts are equal that differ in case and separators only.
+    "DirtyCpu" fn spelling_now | spelling_dirty(env, text: &'a str)
+    text text.len()
+    => Ok(spelling(text).encode(env))
 }
 
 /// The declaration of an entry, `nil` if its page declares nothing, or `:unknown`.
@@ -320,10 +321,13 @@ fn view_examples<'a>(
     )
 }
 
-/// Whether the view's profile may see each of these records, by the rule of `stored_visible`.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_sees(view: ResourceArc<ViewResource>, rows: Vec<Term>) -> NifResult<Vec<bool>> {
-    seen(rows, |record| view.core().sees(record))
+twin! {
+    /// Whether the view's profile may see each of these records, by the rule of `stored_visible`.
+    "DirtyCpu" fn view_sees_now | view_sees_dirty(
+        env, view: ResourceArc<ViewResource>, rows: Vec<Term<'a>>
+    )
+    text texts(&rows)
+    => Ok(seen(rows, |record| view.core().sees(record))?.encode(env))
 }
 
 #[rustler::nif]

@@ -78,7 +78,7 @@ defmodule Skillbook.Catalog.PutStoredTest do
 
     assert names(catalog) == ["bread", "milk", "oats", "spelt"]
     assert View.fetch!(View.all(catalog), "milk").title == "Newer"
-    assert {Catalog.generation(catalog), Catalog.names(catalog)} == {3, 4}
+    assert {Catalog.generation(catalog), Catalog.size(catalog)} == {3, 4}
     bread = View.fetch!(View.all(catalog), "bread")
     assert {bread.kind, bread.labels, bread.body} == {:skill, ["home"], "Text"}
 

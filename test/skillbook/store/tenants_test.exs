@@ -26,7 +26,7 @@ defmodule Skillbook.Store.TenantsTest do
   defp profile(tenant), do: [id: tenant || "nobody", tenant: tenant]
   defp view(book, tenant), do: View.new!(Book.fetch!(book).catalog, profile(tenant))
   defp count(book, tenant), do: View.count(view(book, tenant))
-  defp names(book), do: Catalog.names(Book.fetch!(book).catalog)
+  defp size(book), do: Catalog.size(Book.fetch!(book).catalog)
 
   defp vectors(book), do: Native.vectors_count(Book.fetch!(book).vectors)
 
@@ -82,7 +82,7 @@ defmodule Skillbook.Store.TenantsTest do
       fill(store)
       {book, _} = open(store)
       {other, _} = open(store)
-      assert names(book) == @common
+      assert size(book) == @common
 
       # One tenant, and nobody else's.
       :telemetry.listen(book)
@@ -90,7 +90,7 @@ defmodule Skillbook.Store.TenantsTest do
       assert count(book, "t-1") == @common + @own
       assert_receive {[:skillbook, :store, :fetched], %{duration: _, rows: @own}, of_tenant}
       assert of_tenant == %{book: book, tenant: "t-1", kind: nil}
-      assert names(book) == @common + @own
+      assert size(book) == @common + @own
       assert count(book, "t-unknown") == @common
 
       # Writes of another node, to a tenant that is there, to one that is not, and to a new one.
@@ -110,12 +110,12 @@ defmodule Skillbook.Store.TenantsTest do
 
       # A tenant that somebody reads stays.
       rest(book)
-      assert names(book) == @common
+      assert size(book) == @common
       held = view(book, "t-2")
       Catalog.rest(Book.fetch!(book).catalog)
-      assert names(book) == @common + @own + 1
+      assert size(book) == @common + @own + 1
       rest(book)
-      assert names(book) == @common
+      assert size(book) == @common
       assert View.fetch!(held, "new").body == "Of t-2"
       assert count(book, "t-2") == @common + @own + 1
 
@@ -126,7 +126,7 @@ defmodule Skillbook.Store.TenantsTest do
       rest(book)
       assert View.count(View.all(book)) == all
       rest(book)
-      assert names(book) == @common
+      assert size(book) == @common
     end
 
     test "schedules are known before their tenant is read: #{dialect}", context do
@@ -144,10 +144,10 @@ defmodule Skillbook.Store.TenantsTest do
         end
 
         assert scheduled.() == ["timed"]
-        assert names(book) == @common + 1
+        assert size(book) == @common + 1
         assert count(book, "t-4") == @common + @own + 1
         rest(book)
-        assert names(book) == @common + 1
+        assert size(book) == @common + 1
         assert scheduled.() == ["timed"]
         assert count(book, "t-4") == @common + @own + 1
       end
@@ -241,7 +241,7 @@ defmodule Skillbook.Store.TenantsTest do
       assert log =~ "lacks a write that the catalog shows"
       assert_receive {:skillbook, ^book, %Change{} = change}, @timeout
       assert Enum.sort(change.removed) == ~w(common common-1 timed)
-      assert names(book) == @common - 1
+      assert size(book) == @common - 1
       assert Catalog.scheduled(Book.fetch!(book).catalog) == []
       for tenant <- ~w(t-1 t-2), do: assert(View.find(view(book, tenant), "n-1-7") == nil)
       assert count(book, "t-1") == @common - 1 + @own - 1

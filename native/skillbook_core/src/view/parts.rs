@@ -105,6 +105,8 @@ pub struct Parts {
     number: AtomicU64,
     /// The number of the generation.
     generation: AtomicU64,
+    /// The number of entries.
+    size: AtomicUsize,
     readers: Mutex<Recent<Profile, Reader>>,
     made: Mutex<Recent<Own, Made>>,
     opener: Opener,
@@ -302,9 +304,9 @@ impl Parts {
         let readers = Mutex::new(Recent::new(MAX_PROFILES, usize::MAX));
         let made = Mutex::new(Recent::new(MAX_CATALOGS, MAX_BYTES));
         let state = RwLock::new(State::new(sources, opener.clone()));
-        let (number, generation, max_open) = (0.into(), 0.into(), MAX_OPEN.into());
-        let news = AtomicBool::new(false);
-        Parts { source, state, number, generation, readers, made, opener, max_open, news }
+        let (number, generation, size) = (0.into(), 0.into(), 0.into());
+        let (max_open, news) = (MAX_OPEN.into(), AtomicBool::new(false));
+        Parts { source, state, number, generation, size, readers, made, opener, max_open, news }
     }
 
     /// The number of the current generation, which counts the changes.
@@ -541,12 +543,9 @@ impl Parts {
         self.state_mut().held = Held::at_most(most);
     }
 
-    /// The number of names, for anybody.
-    pub fn name_count(&self) -> usize {
-        let state = self.state();
-        let names: BTreeSet<&str> = state.base.entries().iter().map(|entry| &*entry.name).collect();
-        let only = names.iter().filter(|name| state.records.named(name).next().is_none());
-        state.records.name_count() + only.count()
+    /// The number of entries of files and code, and of records that are there, for anybody.
+    pub fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
     }
 
     /// The ids of the records, in order.
@@ -737,6 +736,7 @@ impl Parts {
 
     fn set(&self, state: &mut State, number: u64) {
         state.number = number;
+        self.size.store(state.base.entries().len() + state.records.len(), Ordering::Relaxed);
         self.number.store(number, Ordering::Release);
     }
 

@@ -90,6 +90,7 @@ defmodule Skillbook.House.NativesTest do
     held = stream.()
     Native.extractor_feed(held, 0, "```cmd\nx “\n" <> long)
     tools = for n <- 1..200, do: "Tool#{n}"
+    stored = &%Skillbook.Stored{name: "a", kind: :note, content: &1}
 
     http = %{
       protocol: :auto,
@@ -135,6 +136,9 @@ defmodule Skillbook.House.NativesTest do
       view_spelled: {[small, "Haiku"], [small, String.duplicate("a", 65)]},
       view_spelled: {[small, "Haiku"], [large, "Haiku"]},
       view_missing: {[small, ["haiku"]], [small, List.duplicate("haiku", 65)]},
+      view_sees: {[small, []], [small, [stored.(long)]]},
+      view_sees: {[small, [stored.("a")]], [small, List.duplicate(stored.("a"), 64)]},
+      spelling: {["A b"], [long]},
       view_entries: {[small, nil, nil, false], [large, nil, :skill, true]},
       view_entries: {[large, "few", nil, true], [large, "many", nil, false]},
       view_page: {[large, "", 64, false], [large, "", 65, false]},

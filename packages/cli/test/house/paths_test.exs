@@ -36,7 +36,7 @@ defmodule Skillbook.House.PathsTest do
     # which people sign in are asked for by each step that needs a connection. Writes that commit
     # together have a process. Entries of the store are counted, and fetched by three calls, and
     # subscribers hear that the book has started.
-    within(fn _ -> start(folder) end, [modules: 85, switches: 460, native: 63], earlier)
+    within(fn _ -> start(folder) end, [modules: 85, switches: 457, native: 62], earlier)
   end
 
   test "prompt, the second of a view", %{tmp_dir: folder} do

@@ -163,9 +163,6 @@ impl Records {
         let is_common = |class: u32| classes[class as usize].tenant == Tenant::Common;
         made.retain(|id, class| is_common(*class) || scheduled.contains(id));
         named.retain(|(_, id)| made.contains_key(id));
-        let hashes = || named.iter().map(|(hash, _)| hash);
-        let others = hashes().zip(hashes().skip(1)).filter(|(one, other)| one != other).count();
-        self.names = others + usize::from(!named.is_empty());
         self.drop_empty();
     }
 

@@ -79,8 +79,6 @@ pub struct Records {
     numbers: FxHashMap<Tenant, FxHashMap<Vec<String>, u32>>,
     /// The hashes of the entries' names, each with the ids, in order.
     named: BTreeSet<(u64, i64)>,
-    /// The number of different ones.
-    names: usize,
     /// Of names. Strangers choose them, so its key is a secret.
     hasher: RandomState,
     /// The ids of the entries with a schedule.
@@ -327,11 +325,6 @@ impl Records {
         self.named.range((hash, i64::MIN)..=(hash, i64::MAX)).map(|(_, id)| *id)
     }
 
-    /// The number of names.
-    pub fn name_count(&self) -> usize {
-        self.names
-    }
-
     /// The entries with a schedule, or those of one name, as ids and blocks to be read. The oldest
     /// come first.
     pub fn scheduled(&self, name: Option<&str>) -> Vec<(i64, Arc<Block>)> {
@@ -439,8 +432,6 @@ impl Records {
         own.changed = number;
         self.made.insert(id, class);
         if let Some(name) = &facts.name {
-            let is_new = self.named(name).next().is_none();
-            self.names += usize::from(is_new);
             self.named.insert((self.hasher.hash_one(name), id));
         }
         if facts.is_scheduled {
@@ -491,8 +482,6 @@ impl Records {
 
     fn unname(&mut self, name: &str, id: i64) {
         self.named.remove(&(self.hasher.hash_one(name), id));
-        let is_gone = self.named(name).next().is_none();
-        self.names -= usize::from(is_gone);
     }
 
     fn class(&mut self, tenant: &Tenant, labels: &[String]) -> u32 {
