@@ -40,24 +40,34 @@ defmodule Skillbook.Embedding.Entries do
 
   @doc """
   Reads the vectors of a view's entries from the database, if they were made before and are not in
-  memory. The first search of new entries does so.
+  memory. The first search of new entries does so, and waits as long as for the vector of its
+  query.
   """
   @spec read(View.t(), Book.t()) :: :ok
-  def read(view, book) do
-    with [_ | _] = missing when length(missing) <= @few <- missing(view, book),
-         model = Embedder.info(book.embedder).model,
-         {:ok, rows} <- Table.read(Book.sql(book), model, nil, missing, Date.utc_today()),
-         do: Vectors.put(book.vectors, rows)
+  def read(_view, %{store: nil}), do: :ok
 
-    # The indexer makes the rest, and reports what fails.
+  def read(view, book) do
+    with [_ | _] = missing when length(missing) <= @few <-
+           Native.view_unembedded(view.ref, book.vectors) do
+      task = Task.async(fn -> read_these(missing, book) end)
+      Task.yield(task, book.embedder_timeout) || Task.shutdown(task, :brutal_kill)
+    end
+
     :ok
+  end
+
+  # The indexer reads or makes the others, and reports what fails.
+  defp read_these(missing, book) do
+    model = Embedder.info(book.embedder).model
+
+    with {:ok, rows} <- Table.read(Book.sql(book), model, nil, missing, Date.utc_today()),
+         do: Vectors.put(book.vectors, rows)
   rescue
     # The database is restarting.
     ArgumentError -> :ok
+  catch
+    :exit, _reason -> :ok
   end
-
-  defp missing(_view, %{store: nil}), do: []
-  defp missing(view, book), do: Native.view_unembedded(view.ref, book.vectors)
 
   @doc """
   Returns how many of the entries that a view lists have a vector, and how many can have one;
