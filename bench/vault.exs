@@ -133,9 +133,9 @@ defmodule Bench.Vault do
   end
 
   defp await(book) do
-    case Documents.follow(book) do
-      {known, []} ->
-        known
+    case Documents.follow(book, 0) do
+      {[], _} ->
+        Documents.count(book)
 
       _ ->
         Process.sleep(20)

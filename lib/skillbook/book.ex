@@ -193,12 +193,17 @@ defmodule Skillbook.Book do
   def sql(%__MODULE__{store: nil}), do: nil
   def sql(%__MODULE__{store: {module, options}}), do: module.handle(options[:name])
 
-  @doc "Lets a book with an embedder look for texts without a vector, such as new documents."
-  @spec embed(atom() | nil) :: :ok
-  def embed(name) do
+  @doc "Lets a book with an embedder look for texts of a kind without a vector."
+  @spec embed(atom() | nil, :entries | :documents) :: :ok
+  def embed(name, kind) do
+    source = if kind == :entries, do: Embedding.Entries, else: Embedding.Documents
+
     case name && find(name) do
-      %__MODULE__{embedder: embedder} when embedder != nil -> Embedding.Indexer.refresh(name)
-      _ -> :ok
+      %__MODULE__{embedder: embedder} when embedder != nil ->
+        Embedding.Indexer.refresh(name, source)
+
+      _ ->
+        :ok
     end
   end
 

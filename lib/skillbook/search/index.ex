@@ -241,23 +241,26 @@ defmodule Skillbook.Search.Index do
     end
   end
 
-  @doc "The ids, removed ids and digests of the runs of a kind, in some scopes or in `:all`."
-  @spec runs(SQL.t(), String.t(), [String.t()] | :all) ::
-          {:ok, [{binary(), binary(), binary()}]} | {:error, SQL.Error.t()}
-  def runs(sql, kind, scopes) do
+  @doc """
+  The runs of a kind after an id, in some scopes or in `:all`: each its id, and the ids, removed
+  ids and digests of its documents.
+  """
+  @spec runs(SQL.t(), String.t(), [String.t()] | :all, integer()) ::
+          {:ok, [{pos_integer(), {binary(), binary(), binary()}}]} | {:error, SQL.Error.t()}
+  def runs(sql, kind, scopes, after_id) do
     {these, params} = if scopes == :all, do: {"1 = 1", []}, else: in_scopes(sql, scopes)
 
     query = """
-    select r.ids, r.gone, r.digests from skillbook_search_runs r
-    join skillbook_search_segments s on s.id = r.segment_id where s.kind = $1 and #{these}
-    order by r.id
+    select r.id, r.ids, r.gone, r.digests from skillbook_search_runs r
+    join skillbook_search_segments s on s.id = r.segment_id
+    where r.id > $1 and s.kind = $2 and #{these} order by r.id
     """
 
-    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [kind | params]),
-         do: {:ok, Enum.map(rows, &List.to_tuple/1)}
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [after_id, kind | params]),
+         do: {:ok, for([id | run] <- rows, do: {id, List.to_tuple(run)})}
   end
 
-  defp in_scopes(sql, scopes), do: Values.texts(sql, "s.scope", scopes, 2)
+  defp in_scopes(sql, scopes), do: Values.texts(sql, "s.scope", scopes, 3)
 
   @typedoc """
   A query by meaning: vectors of documents, the vector of the query, and whether documents that do

@@ -141,7 +141,7 @@ defmodule Skillbook.Store.Follower do
     kind = with {:error, error} <- result, do: error.kind, else: (:ok -> nil)
     metadata = %{book: book.name, tenant: to, kind: kind}
     Telemetry.event([:skillbook, :store, :fetched], measurements, metadata)
-    Book.embed(book.name)
+    Book.embed(book.name, :entries)
     result
   end
 

@@ -91,7 +91,7 @@ defmodule Skillbook.Native do
       search_words(parts),
       search_pack(documents),
       search_chunks(documents),
-      search_follow(vectors, runs),
+      search_follow(vectors, runs, whole),
       search_merge(runs),
       search_without(ids, gone, these),
       search_snippets(texts, stems, prefixes),

@@ -49,21 +49,25 @@ fn run_digests<'a>((ids, gone, digests): &'a RunColumns) -> RunDigests<'a> {
     RunDigests { ids: ids.as_slice(), gone: gone.as_slice(), digests: digests.as_slice() }
 }
 
-/// The number of the texts of all documents in runs that have a vector, and those without as
-/// `{digest, {kind, document}}`. Vectors of other texts are removed.
+/// The texts of all documents in runs that have no vector, as `{digest, {kind, document}}`. If
+/// these are all, vectors of other texts are removed.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn search_follow<'a>(
     env: Env<'a>,
     vectors: ResourceArc<VectorsResource>,
     runs: Vec<(Term<'a>, Vec<RunColumns<'a>>)>,
-) -> (usize, Vec<(Term<'a>, (Term<'a>, u64))>) {
+    whole: bool,
+) -> Vec<(Term<'a>, (Term<'a>, u64))> {
     let texts = runs.iter().flat_map(|(kind, runs)| {
         let documents = runs.iter().flat_map(|run| run_digests(run).documents());
         documents
             .flat_map(move |(id, digests)| digests.iter().map(move |digest| (digest, (*kind, id))))
     });
-    let (known, missing) = vectors.0.follow(vectors.0.version(), texts);
-    (known, missing.into_iter().map(|(digest, place)| (binary(env, digest), place)).collect())
+    let missing = match whole {
+        true => vectors.0.follow(vectors.0.version(), texts),
+        false => vectors.0.missing(texts),
+    };
+    missing.into_iter().map(|(digest, place)| (binary(env, digest), place)).collect()
 }
 
 type RunTerms<'a> = (Binary<'a>, Binary<'a>, Binary<'a>, Vec<(Binary<'a>, Binary<'a>)>, Vec<u64>);

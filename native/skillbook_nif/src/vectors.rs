@@ -72,18 +72,18 @@ fn vectors_digests(env: Env<'_>, vectors: ResourceArc<VectorsResource>) -> Vec<T
     vectors.0.digests().iter().map(|digest| binary(env, digest)).collect()
 }
 
-/// The number of the texts of a catalog's entries that have a vector, and the digests of those that
-/// have none. Vectors of other texts are removed.
+/// The digests of the texts of a catalog's entries that have no vector. Vectors of other texts are
+/// removed.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn vectors_follow(
     env: Env<'_>,
     vectors: ResourceArc<VectorsResource>,
     catalog: ResourceArc<CatalogResource>,
-) -> (usize, Vec<Term<'_>>) {
+) -> Vec<Term<'_>> {
     let version = vectors.0.version();
     let texts = catalog.parts.texts();
-    let (known, missing) = vectors.0.follow(version, texts.digests().map(|digest| (digest, ())));
-    (known, missing.into_iter().map(|(digest, ())| binary(env, digest)).collect())
+    let missing = vectors.0.follow(version, texts.digests().map(|digest| (digest, ())));
+    missing.into_iter().map(|(digest, ())| binary(env, digest)).collect()
 }
 
 /// The texts of these digests as `{digest, text}`, without those that no entry has any more.

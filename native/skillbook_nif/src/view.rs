@@ -587,7 +587,8 @@ twin! {
     )
     if {
         let entry = view.find_bytes(&name).and_then(|id| view.core().entry(id));
-        let own = entry.map_or(0, |entry| bytes(entry.fields().allowed_tools.as_deref().unwrap_or_default()));
+        let own = entry.and_then(|entry| entry.fields().allowed_tools.as_deref());
+        let own = own.map_or(0, bytes);
         own.max(list_or_all(tools)?.as_deref().map_or(0, bytes)) <= twin::PATTERN_BYTES
     }
     => {

@@ -100,7 +100,7 @@ defmodule Skillbook.Embedding.QueryVectorsTest do
       end)
 
     book = book(embedder: digests, embedder_timeout: 60_000, watch: false)
-    assert eventually(fn -> match?({_, []}, Entries.follow(Book.fetch!(book))) end)
+    assert eventually(fn -> match?({[], _}, Entries.follow(Book.fetch!(book), nil)) end)
     view = Skillbook.view(book)
     words = View.all(Book.fetch!(book).catalog)
     entries = View.entries(words)

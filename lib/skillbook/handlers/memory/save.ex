@@ -12,7 +12,7 @@ defmodule Skillbook.Handlers.Memory.Save do
     with {:ok, sql} <- Context.fetch_sql(context),
          {:ok, flags} <- Flags.cast_keyword(flags, "category"),
          {:ok, memory} <- Table.insert(sql, context.profile, memory(flags, context)) do
-      Book.embed(context.book)
+      Book.embed(context.book, :documents)
       {:ok, Result.ok("Saved #{Memory.text(memory)}", data: memory, effects: [:memory_saved])}
     end
   end

@@ -17,8 +17,17 @@ defmodule Skillbook.Embedding.Documents do
   # As `c:Skillbook.Part.documents/1`. Other books of the database have the same memories.
   @tables %{"memory" => {Memory.Table, :all}}
 
+  # A transaction may commit its runs after one that got higher ids.
+  @overlap 64
+
+  # Runs never change, so those that were looked at need not be read again.
   @impl true
-  def follow(book), do: Native.search_follow(book.document_vectors, runs(book))
+  def follow(book, place) do
+    found = for {kind, runs} <- runs(book, (place || 0) - @overlap), do: {kind, Enum.unzip(runs)}
+    last = Enum.max(for({_kind, {ids, _runs}} <- found, id <- ids, do: id), fn -> place || 0 end)
+    runs = for {kind, {_ids, runs}} <- found, do: {kind, runs}
+    {Native.search_follow(book.document_vectors, runs, place == nil), last}
+  end
 
   @impl true
   def texts(book, missing) do
@@ -45,11 +54,14 @@ defmodule Skillbook.Embedding.Documents do
   @impl true
   def digests(book), do: Vectors.digests(book.document_vectors)
 
+  @impl true
+  def count(book), do: Vectors.count(book.document_vectors)
+
   defp tables(book), do: Part.merged(book.parts, :documents, [book], @tables)
 
-  defp runs(book) do
+  defp runs(book, after_id) do
     for {kind, {_table, scopes}} <- tables(book), scopes != [], book.store != nil do
-      {kind, result(book |> Book.sql() |> Index.runs(kind, scopes))}
+      {kind, result(book |> Book.sql() |> Index.runs(kind, scopes, after_id))}
     end
   end
 

@@ -12,14 +12,11 @@ defmodule Skillbook.Embedding.Entries do
   alias Skillbook.Embedding.{Indexer, Table, Vectors}
   alias Skillbook.{Book, Embedder, Native, View}
 
-  @doc "Whether an entry of the book has a vector."
-  @spec any?(Book.t()) :: boolean()
-  def any?(book), do: Vectors.any?(book.vectors)
-
+  # Those that are in memory are quickly looked at, so all are.
   @impl true
-  def follow(book) do
-    {known, missing} = Native.vectors_follow(book.vectors, book.catalog.ref)
-    {known, Enum.map(missing, &{&1, nil})}
+  def follow(book, _place) do
+    missing = Native.vectors_follow(book.vectors, book.catalog.ref)
+    {Enum.map(missing, &{&1, nil}), nil}
   end
 
   @impl true
@@ -34,6 +31,9 @@ defmodule Skillbook.Embedding.Entries do
 
   @impl true
   def digests(book), do: Vectors.digests(book.vectors)
+
+  @impl true
+  def count(book), do: Vectors.count(book.vectors)
 
   # A search waits for so many vectors. If there are more, the indexer reads them.
   @few 1_000
@@ -96,7 +96,7 @@ defmodule Skillbook.Embedding.Entries do
       Task.async(fn ->
         :ok = Watcher.subscribe(book)
         # So that a message about the entries of this view comes for certain.
-        :ok = Indexer.refresh(book)
+        :ok = Indexer.refresh(book, __MODULE__)
         await(view, %{Indexer.progress(book) | total: :unknown}, fun)
       end),
       :infinity

@@ -91,9 +91,9 @@ defmodule Skillbook.Embedding.Indexer do
     end
   end
 
-  @doc "Looks for texts without a vector."
-  @spec refresh(atom()) :: :ok
-  def refresh(book), do: GenServer.cast(name(book), :refresh)
+  @doc "Looks for texts of a kind without a vector."
+  @spec refresh(atom(), module()) :: :ok
+  def refresh(book, source), do: GenServer.cast(name(book), {:refresh, source})
 
   defp name(book), do: Module.concat(book, Embedding)
 
@@ -107,12 +107,14 @@ defmodule Skillbook.Embedding.Indexer do
       book: book,
       # The size of the model's vectors, once it is known.
       size: Embedder.info(book.embedder).size,
-      # The task that embeds, when it began, and whether texts have changed since.
+      # The task that embeds, when it began, and the kinds of texts that have changed since.
       task: nil,
       began: nil,
-      changed: false,
+      changed: @sources,
       # Whether the next one begins soon.
       soon?: false,
+      # How far the texts of each kind were looked at.
+      places: %{},
       # Callers of `await/2`: for the end of this task, and for that of the next one.
       waiting: [],
       later: [],
@@ -136,25 +138,25 @@ defmodule Skillbook.Embedding.Indexer do
   def handle_call(:progress, _from, state), do: {:reply, state.progress, state}
 
   def handle_call(:await, from, %{task: nil, pause: nil} = state),
-    do: {:noreply, begin(%{state | waiting: [from]})}
+    do: {:noreply, begin(anew(%{state | waiting: [from]}))}
 
   # The task may have looked for texts before they were written.
   def handle_call(:await, from, %{pause: nil} = state),
-    do: {:noreply, %{state | changed: true, later: [from | state.later]}}
+    do: {:noreply, anew(%{state | later: [from | state.later]})}
 
   def handle_call(:await, _from, state), do: {:reply, {:error, state.progress.error}, state}
 
   @impl true
-  def handle_cast(:refresh, state), do: {:noreply, changed(state)}
+  def handle_cast({:refresh, source}, state), do: {:noreply, changed(state, source)}
 
   @impl true
-  def handle_info({:skillbook, _book, %Change{}}, state), do: {:noreply, changed(state)}
-  def handle_info(:retry, state), do: {:noreply, begin(state)}
+  def handle_info({:skillbook, _book, %Change{}}, state), do: {:noreply, changed(state, Entries)}
+  def handle_info(:retry, state), do: {:noreply, begin(anew(state))}
   def handle_info(:soon, state), do: {:noreply, changed(%{state | soon?: false})}
 
   def handle_info(:rest, state) do
     Process.send_after(self(), :rest, @rest)
-    {:noreply, changed(state)}
+    {:noreply, changed(anew(state))}
   end
 
   # Reports of the task.
@@ -175,6 +177,9 @@ defmodule Skillbook.Embedding.Indexer do
 
   def handle_info({pid, :size, size}, %{task: %{pid: pid}} = state),
     do: {:noreply, %{state | size: size}}
+
+  def handle_info({pid, :places, places}, %{task: %{pid: pid}} = state),
+    do: {:noreply, %{state | places: Map.merge(state.places, places)}}
 
   def handle_info({pid, :tidied, day}, %{task: %{pid: pid}} = state),
     do: {:noreply, %{state | tidied: day}}
@@ -198,6 +203,9 @@ defmodule Skillbook.Embedding.Indexer do
 
   def handle_info(_message, state), do: {:noreply, state}
 
+  defp changed(state, source),
+    do: changed(%{state | changed: Enum.uniq([source | state.changed])})
+
   defp changed(%{task: nil, pause: nil, soon?: false} = state) do
     wait = state.began + @least - System.monotonic_time(:millisecond)
 
@@ -210,20 +218,19 @@ defmodule Skillbook.Embedding.Indexer do
   end
 
   # During a pause nothing is tried: the next attempt finds all changes.
-  defp changed(state), do: %{state | changed: true}
+  defp changed(state), do: state
+
+  # The next task looks at all texts.
+  defp anew(state), do: %{state | changed: @sources, places: %{}}
 
   defp begin(%{task: nil} = state) do
-    to = self()
-
     context =
-      Map.merge(Map.take(state, [:book, :size, :refused, :tidied]), %{
-        to: to,
-        sent: 0,
-        resized: false
-      })
+      state
+      |> Map.take([:book, :size, :refused, :tidied, :places])
+      |> Map.merge(%{to: self(), sources: state.changed, sent: 0, resized: false})
 
     began = System.monotonic_time(:millisecond)
-    %{state | task: Task.async(fn -> work(context) end), began: began, changed: false}
+    %{state | task: Task.async(fn -> work(context) end), began: began, changed: []}
   end
 
   defp begin(state), do: state
@@ -235,7 +242,7 @@ defmodule Skillbook.Embedding.Indexer do
 
     cond do
       state.waiting != [] -> begin(state)
-      state.changed -> changed(state)
+      state.changed != [] -> changed(state)
       true -> state
     end
   end
@@ -287,13 +294,18 @@ defmodule Skillbook.Embedding.Indexer do
   # The task
 
   defp work(context) do
-    found = for source <- @sources, do: {source, source.follow(context.book)}
-    found = for {source, {known, missing}} <- found, do: {source, known, left(missing, context)}
-    done = found |> Enum.map(fn {_source, known, _missing} -> known end) |> Enum.sum()
-    more = found |> Enum.map(fn {_source, _known, missing} -> length(missing) end) |> Enum.sum()
+    followed =
+      for source <- context.sources,
+          do: {source, source.follow(context.book, context.places[source])}
+
+    found = for {source, {missing, _place}} <- followed, do: {source, left(missing, context)}
+    done = @sources |> Enum.map(& &1.count(context.book)) |> Enum.sum()
+    more = found |> Enum.map(fn {_source, missing} -> length(missing) end) |> Enum.sum()
     context = context |> Map.merge(%{done: done, total: done + more}) |> report(:now)
 
     with {:ok, context} <- embed_all(found, context) do
+      places = for {source, {_missing, place}} <- followed, into: %{}, do: {source, place}
+      send(context.to, {self(), :places, places})
       # Without texts that were removed or refused meanwhile.
       context = report(%{context | total: context.done}, :now)
       tidy(context)
@@ -314,7 +326,7 @@ defmodule Skillbook.Embedding.Indexer do
     do: Enum.reject(missing, fn {digest, _} -> MapSet.member?(context.refused, digest) end)
 
   defp embed_all(found, context) do
-    UntilError.reduce(found, context, fn {source, _known, missing}, context ->
+    UntilError.reduce(found, context, fn {source, missing}, context ->
       with {:ok, missing, context} <- read(source, missing, context),
            do: embed(source, missing, context)
     end)
@@ -334,7 +346,7 @@ defmodule Skillbook.Embedding.Indexer do
 
     for source <- @sources, do: :ok = source.clear(context.book)
     send(context.to, {self(), :size, size})
-    work(Map.merge(context, %{size: size, resized: true}))
+    work(Map.merge(context, %{size: size, sources: @sources, places: %{}, resized: true}))
   end
 
   # The vectors in the database. Returns the texts without one.

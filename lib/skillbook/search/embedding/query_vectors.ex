@@ -34,7 +34,7 @@ defmodule Skillbook.Embedding.QueryVectors do
     {sentence, exact?} = Query.meaning(text)
 
     # Nothing is embedded yet.
-    with true <- Vectors.any?(vectors),
+    with true <- Vectors.count(vectors) > 0,
          vector when vector != nil <- vector(book, sentence) do
       {vectors, vector, not exact?}
     else

@@ -8,19 +8,24 @@ defmodule Skillbook.Embedding.Texts do
   alias Skillbook.Embedding.Table
 
   @typedoc "A text without a vector: its digest, and where the source finds the text again."
-  @type missing :: {Table.digest(), place :: term()}
+  @type missing :: {Table.digest(), term()}
+
+  @typedoc "How far the texts of a kind were looked at."
+  @type place :: term()
 
   @doc """
-  Looks for the texts of a kind: `{number of those with a vector, those without}`. Removes the
-  vectors of texts that no longer exist.
+  Returns the texts of a kind that have no vector, and how far they were looked at. With the place
+  of an earlier look only later texts need be looked at. With `nil` all are, and vectors of texts
+  that no longer exist are removed.
   """
-  @callback follow(Book.t()) :: {non_neg_integer(), [missing()]}
+  @callback follow(Book.t(), place() | nil) :: {[missing()], place()}
 
   @doc "The texts themselves, without those that no longer exist."
   @callback texts(Book.t(), [missing()]) :: [{Table.digest(), String.t()}]
 
-  @doc "The digests of the texts with a vector."
+  @doc "The digests of the texts with a vector, and their number."
   @callback digests(Book.t()) :: [Table.digest()]
+  @callback count(Book.t()) :: non_neg_integer()
 
   @doc "Takes vectors, or none of them if the size of one differs from those that it has."
   @callback put(Book.t(), [Table.row()]) ::

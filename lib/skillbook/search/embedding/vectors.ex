@@ -11,8 +11,8 @@ defmodule Skillbook.Embedding.Vectors do
   @spec new() :: t()
   def new, do: Native.vectors_new()
 
-  @spec any?(t()) :: boolean()
-  def any?(vectors), do: Native.vectors_count(vectors) > 0
+  @spec count(t()) :: non_neg_integer()
+  def count(vectors), do: Native.vectors_count(vectors)
 
   @doc "The digests of all texts with a vector."
   @spec digests(t()) :: [Table.digest()]

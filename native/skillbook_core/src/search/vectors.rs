@@ -101,8 +101,8 @@ impl Vectors {
         missing.filter(|(digest, _)| seen.insert(*digest)).collect()
     }
 
-    /// Compares the vectors with all texts that there are: the number of different texts with a
-    /// vector, and those without as [`Vectors::missing`] returns them.
+    /// Compares the vectors with all texts that there are. Returns those without one, as
+    /// [`Vectors::missing`] does.
     ///
     /// Vectors of other texts are removed, unless some have come since the version: their texts may
     /// be newer than these. Rows become free for other vectors; if most of them are, the rest is
@@ -111,7 +111,7 @@ impl Vectors {
         &self,
         version: u64,
         texts: impl Iterator<Item = (&'a Digest, T)>,
-    ) -> (usize, Vec<(&'a Digest, T)>) {
+    ) -> Vec<(&'a Digest, T)> {
         let store = self.read();
         let mut wanted = vec![false; store.places.len() + store.free.len()];
         let (mut seen, mut missing) = (FxHashSet::default(), Vec::new());
@@ -128,7 +128,7 @@ impl Vectors {
         if others > 0 {
             self.retain(version, &wanted);
         }
-        (known, missing)
+        missing
     }
 
     /// Removes the vectors of other rows than these, if they are those of this version.

@@ -238,7 +238,8 @@ fn fixes_examples_where_there_is_one_right_form() {
 
 #[test]
 fn reads_tools_as_text_or_list() {
-    let rows: [(&str, Option<&[&str]>, &[&str]); 6] = [
+    type Row = (&'static str, Option<&'static [&'static str]>, &'static [&'static str]);
+    let rows: [Row; 6] = [
         ("allowed-tools: Bash(git add:*) Read", Some(&["Bash(git add:*)", "Read"]), &[]),
         ("allowed-tools: \"Read, Write(a, b)\"", Some(&["Read", "Write(a, b)"]), &[]),
         ("allowed-tools: [Read]", Some(&["Read"]), &[]),

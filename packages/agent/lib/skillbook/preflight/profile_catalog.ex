@@ -121,10 +121,10 @@ defmodule Skillbook.Preflight.ProfileCatalog do
 
   defp embed(book, catalog, vectors) do
     case Native.vectors_follow(vectors, catalog.ref) do
-      {_known, []} ->
+      [] ->
         :ok
 
-      {_known, missing} ->
+      missing ->
         missing
         |> Enum.chunk_every(@at_once)
         |> UntilError.each(fn digests ->

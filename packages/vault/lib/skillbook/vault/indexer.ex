@@ -126,7 +126,7 @@ defmodule Skillbook.Vault.Indexer do
         metadata
       )
 
-      Book.embed(state.book)
+      Book.embed(state.book, :documents)
     end
 
     notify(state, {:skillbook_vault, state.book, state.vault.name, counts})
@@ -287,7 +287,7 @@ defmodule Skillbook.Vault.Indexer do
     with {:ok, prepared} <- Table.prepare(sql, vault.name, notes),
          {:ok, put} <-
            Table.put(sql, vault.name, producer(vault), prepared, DateTime.utc_now()) do
-      Book.embed(book)
+      Book.embed(book, :documents)
       {:ok, put}
     end
   end

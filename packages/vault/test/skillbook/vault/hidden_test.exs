@@ -145,7 +145,7 @@ defmodule Skillbook.Vault.HiddenTest do
   end
 
   defp embedded?(book),
-    do: eventually(fn -> match?({_, []}, Documents.follow(Book.fetch!(book))) end)
+    do: eventually(fn -> match?({[], _}, Documents.follow(Book.fetch!(book), 0)) end)
 
   defp store(%{dialect: :sqlite}), do: ":memory:"
   defp store(%{dialect: :postgres}), do: {SQL.Postgres, url: Skillbook.PostgresCase.database()}
