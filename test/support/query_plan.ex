@@ -2,13 +2,14 @@ defmodule Skillbook.QueryPlan do
   @moduledoc false
   # A connection over SQLite that notes the statements of each call, so that a test can ask how
   # the database runs them: `store: {Skillbook.QueryPlan, path: ":memory:", name: :some_name}`.
+  # `over/1` is one over any handle.
 
   @behaviour Skillbook.SQL
 
   alias Skillbook.SQL
   alias Skillbook.SQL.SQLite
 
-  defstruct [:name]
+  defstruct [:name, :inner]
 
   def child_spec(options) do
     :ets.new(options[:name], [:named_table, :public, :duplicate_bag])
@@ -17,53 +18,64 @@ defmodule Skillbook.QueryPlan do
 
   def handle(name), do: %__MODULE__{name: name}
 
+  def over(sql) do
+    name = :"plans_#{System.unique_integer([:positive])}"
+    :ets.new(name, [:named_table, :public, :duplicate_bag])
+    %__MODULE__{name: name, inner: sql}
+  end
+
+  defp inner(%{inner: nil, name: name}), do: SQLite.handle(name)
+  defp inner(%{inner: sql}), do: sql
+
   @doc """
   The steps of the statements of a call that read more of a table than they return: scans, and
   searches for which the index has only the tenant.
   """
-  @spec scans(atom(), (() -> term())) :: [step :: String.t()]
-  def scans(name, call),
-    do: for(step <- steps(name, call), step =~ ~r/^SCAN (skillbook_|.$)|\(tenant=\?\)/, do: step)
+  @spec scans(atom() | SQL.t(), (() -> term())) :: [step :: String.t()]
+  def scans(sql, call) do
+    scan = ~r/^SCAN (skillbook_|.$)|\(tenant=\?\)|Seq Scan on |Cond: \(tenant = '[^']*'::text\)$/
+    for step <- steps(sql, call), step =~ scan, do: step
+  end
 
   @doc "All steps of the statements of a call."
-  @spec steps(atom(), (() -> term())) :: [step :: String.t()]
-  def steps(name, call) do
+  @spec steps(atom() | SQL.t(), (() -> term())) :: [step :: String.t()]
+  def steps(name, call) when is_atom(name), do: name |> handle() |> steps(call)
+
+  def steps(%{name: name} = sql, call) do
     :ets.delete_all_objects(name)
     call.()
+    explain = if dialect(sql) == :sqlite, do: "explain query plan ", else: "explain "
 
     # The book's own processes read too.
     for {statement, params} <-
           name |> :ets.lookup(self()) |> Enum.map(&elem(&1, 1)) |> Enum.uniq(),
-        explain = "explain query plan " <> statement,
-        [_, _, _, step] <- SQL.query!(SQLite.handle(name), explain, params).rows,
-        do: step
+        row <- SQL.query!(inner(sql), explain <> statement, params).rows,
+        do: List.last(row)
   end
 
   @impl true
-  def query(%{name: name} = sql, statement, params) do
+  def query(sql, statement, params) do
     note(sql, {statement, params})
-    SQLite.query(SQLite.handle(name), statement, params)
+    sql |> inner() |> SQL.query(statement, params)
   end
 
   @impl true
-  def query_all(%{name: name} = sql, statements) do
+  def query_all(sql, statements) do
     Enum.each(statements, &note(sql, &1))
-    SQLite.query_all(SQLite.handle(name), statements)
+    sql |> inner() |> SQL.query_all(statements)
   end
 
   @impl true
-  def execute_batch(%{name: name}, statements),
-    do: SQLite.execute_batch(SQLite.handle(name), statements)
+  def execute_batch(sql, statements), do: sql |> inner() |> SQL.execute_batch(statements)
 
   @impl true
-  def transaction(%{name: name} = sql, fun),
-    do: SQLite.transaction(SQLite.handle(name), fn _sql -> fun.(sql) end)
+  def transaction(sql, fun), do: sql |> inner() |> SQL.transaction(fn _sql -> fun.(sql) end)
 
   @impl true
-  def in_transaction?(%{name: name}), do: SQLite.in_transaction?(SQLite.handle(name))
+  def in_transaction?(sql), do: sql |> inner() |> SQL.in_transaction?()
 
   @impl true
-  def dialect(_sql), do: :sqlite
+  def dialect(sql), do: sql |> inner() |> SQL.dialect()
 
   defp note(sql, statement), do: :ets.insert(sql.name, {self(), statement})
 end

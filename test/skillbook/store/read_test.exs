@@ -6,7 +6,7 @@ defmodule Skillbook.Store.ReadTest do
   alias Skillbook.Handlers.Memory.Table, as: Memories
   alias Skillbook.SQL.{Migrations, SQLite}
   alias Skillbook.Store.{Read, Table}
-  alias Skillbook.{QueryPlan, SQL, Store, StoreError, StoredRows}
+  alias Skillbook.{PostgresCase, Profile, QueryPlan, SQL, Store, StoreError, StoredRows}
 
   doctest Skillbook.Store.Slips
 
@@ -84,6 +84,34 @@ defmodule Skillbook.Store.ReadTest do
       assert {:error, %{deleted_at: %DateTime{}}} = Store.fetch(view, "milk")
       assert {:error, %{deleted_at: nil, suggestions: []}} = Store.fetch(view, "mlik")
       assert {:error, %{deleted_at: nil, suggestions: []}} = Store.fetch(view, "MILK")
+    end
+  end
+
+  # As after an import, until the server makes them.
+  test "PostgreSQL reads no other entries of a tenant for a name, also without statistics" do
+    sql = PostgresCase.start()
+    {:ok, _} = Migrations.run(sql)
+    StoredRows.write_rows(sql, [StoredRows.stored("template")])
+    columns = Enum.join(Table.columns() -- [:id, :name, :title], ", ")
+
+    SQL.query!(sql, """
+    insert into skillbook_entries (name, title, scope, revision, #{columns})
+    select 'n-' || n, 'N ' || n, 'n-' || n, 1, #{columns}
+    from skillbook_entries, generate_series(1, 5000) n
+    """)
+
+    plans = QueryPlan.over(sql)
+
+    for tenant <- [nil, "near"],
+        profile = Profile.new!(id: "ann", tenant: tenant),
+        {name, call} <- [
+          named: &Table.named(plans, &1, "n-7"),
+          one_of: &Table.named_one_of(plans, &1, ["n-7", "n-8", "no"]),
+          titled: &Table.titled(plans, &1, "N 7"),
+          spelled: &Table.spelled(plans, &1, "n 7"),
+          deleted: &Table.deleted(plans, &1, "n-7")
+        ] do
+      assert {name, QueryPlan.scans(plans, fn -> call.(profile) end)} == {name, []}
     end
   end
 
