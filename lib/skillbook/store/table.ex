@@ -166,8 +166,8 @@ defmodule Skillbook.Store.Table do
             "e.name in (select value from json_each($1))"
 
         :postgres ->
-          "(select distinct json_array_elements_text(cast(cast($1 as text) as json)) as name) n" <>
-            " cross join lateral (select * from skillbook_entries e where #{readable} and " <>
+          "(select distinct json_array_elements_text(cast(cast($1 as text) as json)) as name) " <>
+            "n cross join lateral (select * from skillbook_entries e where #{readable} and " <>
             "e.name = n.name and #{@live} offset 0) e"
       end
 
