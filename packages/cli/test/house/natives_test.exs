@@ -138,6 +138,7 @@ defmodule Skillbook.House.NativesTest do
       view_missing: {[small, ["haiku"]], [small, List.duplicate("haiku", 65)]},
       view_sees: {[small, []], [small, [stored.(long)]]},
       view_sees: {[small, [stored.("a")]], [small, List.duplicate(stored.("a"), 64)]},
+      view_sees: {[small, [stored.(nil)]], [small, [stored.("---\na: b\n---\n")]]},
       spelling: {["A b"], [long]},
       view_entries: {[small, nil, nil, false], [large, nil, :skill, true]},
       view_entries: {[large, "few", nil, true], [large, "many", nil, false]},
