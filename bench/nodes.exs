@@ -74,7 +74,7 @@ Code.require_file("measure.exs", __DIR__)
       end
     end
 
-    # The entries that its tenants see, and how many names it has in memory.
+    # The entries that its tenants see, and how many it has in memory.
     def counts(tenants) do
       shown = for tenant <- tenants, do: View.count(view(tenant))
       {Enum.sum(shown), Catalog.size(Skillbook.Book.fetch!(:nodes).catalog)}

@@ -15,7 +15,7 @@ defmodule Bench.Vault do
 
   import Bench.Measure
 
-  alias Skillbook.Embedding.Documents
+  alias Skillbook.Embedding.{Documents, Vectors}
   alias Skillbook.{Book, Embedder, Profile, SQL, Vault, View}
 
   @rounds 7
@@ -135,7 +135,7 @@ defmodule Bench.Vault do
   defp await(book) do
     case Documents.follow(book, 0) do
       {[], _} ->
-        Documents.count(book)
+        Vectors.count(book.document_vectors)
 
       _ ->
         Process.sleep(20)

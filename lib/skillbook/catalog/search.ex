@@ -47,7 +47,7 @@ defmodule Skillbook.Catalog.Search do
     with %Book{vectors: vectors} = book when vectors != nil <- Book.find(name),
          :ok <- Embedding.Entries.read(view, book),
          # Before the first vector of an entry, that of the query is of no use.
-         true <- Embedding.Entries.count(book) > 0,
+         true <- Embedding.Vectors.count(vectors) > 0,
          vector when vector != nil <- Embedding.QueryVectors.vector(book, query) do
       {vectors, vector}
     else

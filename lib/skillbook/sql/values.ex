@@ -25,17 +25,23 @@ defmodule Skillbook.SQL.Values do
   @doc "A condition that a column is one of some texts, and its parameter with that number."
   @spec texts(SQL.t(), String.t(), [String.t()], pos_integer()) :: {String.t(), [String.t()]}
   def texts(sql, column, texts, number) do
-    these =
-      case SQL.dialect(sql) do
-        :sqlite ->
-          "#{column} in (select value from json_each($#{number}))"
+    rows = text_rows(sql, number)
 
-        :postgres ->
-          "#{column} = any(array(select json_array_elements_text(" <>
-            "cast(cast($#{number} as text) as json))))"
-      end
+    these =
+      if SQL.dialect(sql) == :sqlite,
+        do: "#{column} in (#{rows})",
+        else: "#{column} = any(array(#{rows}))"
 
     {these, [JSON.encode(texts)]}
+  end
+
+  @doc "A select of the texts in a parameter, which is a list of them in JSON."
+  @spec text_rows(SQL.t(), pos_integer()) :: String.t()
+  def text_rows(sql, number) do
+    case SQL.dialect(sql) do
+      :sqlite -> "select value from json_each($#{number})"
+      :postgres -> "select json_array_elements_text(cast(cast($#{number} as text) as json))"
+    end
   end
 
   @doc "The same for ids."

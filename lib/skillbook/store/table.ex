@@ -156,23 +156,20 @@ defmodule Skillbook.Store.Table do
   @doc "The live entries with one of these names, without their contents."
   def named_one_of(sql, profile, names) do
     {readable, tenants} = Tenants.readable(profile, "e.tenant", 2)
+    {these, params} = Values.texts(sql, "e.name", names, 1)
 
     # PostgreSQL looks up the names one by one. A list of them is no reason for it to use the
     # index of names, as long as it expects few entries of a tenant.
     from =
-      case SQL.dialect(sql) do
-        :sqlite ->
-          "skillbook_entries e where #{readable} and e.deleted_at is null and " <>
-            "e.name in (select value from json_each($1))"
-
-        :postgres ->
-          "(select distinct json_array_elements_text(cast(cast($1 as text) as json)) as name) " <>
-            "n cross join lateral (select * from skillbook_entries e where #{readable} and " <>
+      if SQL.dialect(sql) == :sqlite,
+        do: "skillbook_entries e where #{readable} and #{these} and e.deleted_at is null",
+        else:
+          "(select distinct * from (#{Values.text_rows(sql, 1)}) n) n (name) cross join " <>
+            "lateral (select * from skillbook_entries e where #{readable} and " <>
             "e.name = n.name and #{@live} offset 0) e"
-      end
 
     query = "select #{@without_content} from #{from} order by e.id"
-    run(sql, query, [JSON.encode(names) | tenants])
+    run(sql, query, params ++ tenants)
   end
 
   @doc "The name, the kind of the author and the author of each live entry that is enabled."

@@ -11,6 +11,7 @@ use skillbook_core::catalog::last_good::keep;
 use skillbook_core::catalog::Catalog;
 use skillbook_core::page::diagnostic::{Code, Diagnostic, Severity};
 use skillbook_core::page::document::Document;
+use skillbook_core::page::fields::metadata;
 use skillbook_core::page::fields::restrictions::meant;
 use skillbook_core::page::record::{Access, Record};
 use skillbook_core::source::{Source, SourceKind};
@@ -573,6 +574,7 @@ fn alike(document: &Document) -> Option<impl PartialEq + std::fmt::Debug> {
         "run_as",
         "tool",
     ];
+    let metadata = metadata(&document.data()).cloned();
     let data = match document.data().into_owned() {
         Value::Map(mut pairs) => {
             pairs.retain(|(key, _)| !columns.contains(&key.as_str()));
@@ -587,7 +589,7 @@ fn alike(document: &Document) -> Option<impl PartialEq + std::fmt::Debug> {
         (fields.include_in_prompt, fields.proactive_for.clone(), sorted(&fields.excluded_for)),
         (fields.hidden_from_model, fields.user_invocable, fields.triggers.clone()),
         fields.examples.clone(),
-        (fields.license.clone(), fields.compatibility.clone(), document.metadata(), data),
+        (fields.license.clone(), fields.compatibility.clone(), metadata, data),
     ))
 }
 

@@ -18,6 +18,7 @@ use skillbook_core::glob::Globs;
 use skillbook_core::lint::lint;
 use skillbook_core::page::diagnostic::{Code, Diagnostic};
 use skillbook_core::page::document::Document;
+use skillbook_core::page::fields::metadata;
 use skillbook_core::page::record::{Access, Origin, Record};
 use skillbook_core::prompt::{Format, Options};
 use skillbook_core::source::{Effects, Kind, Source, SourceKind, Trust};
@@ -204,8 +205,7 @@ fn content_runs_nothing() {
         [&texts(&["x"]), &texts(&["y"]), &texts(&["Bash"])]
     );
     assert_eq!((fields.effects, fields.license.as_deref()), (Some(Effects::Write), Some("MIT")));
-    let metadata = entry.document.metadata();
-    let b = metadata.as_ref().and_then(|it| it.get("a")?.get("b")?.as_str());
+    let b = metadata(&data).and_then(|it| it.get("a")?.get("b")?.as_str());
     assert_eq!(b, Some("1.0"));
     let lost: Vec<_> = entry.document.diagnostics.iter().collect();
     let told: Vec<_> = lost.iter().map(|it| (it.message.as_str(), it.line)).collect();

@@ -2,8 +2,7 @@
 
 use rustler::{Encoder, Env, NifResult, Term};
 use skillbook_core::catalog::entry::Entry;
-use skillbook_core::page::fields::Approval;
-use skillbook_core::value::Value;
+use skillbook_core::page::fields::{metadata, Approval};
 
 use crate::encode;
 use crate::shared::{binary, TextResource};
@@ -59,7 +58,7 @@ pub fn encode<'a>(env: Env<'a>, entry: &Entry) -> Term<'a> {
 }
 
 fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
-    let data = entry.document.data();
+    let (data, empty) = (entry.document.data(), Term::map_new(env));
     let fields = entry.fields();
     let text = TextResource::new(entry.document.text.clone());
     let pairs = [
@@ -86,7 +85,7 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::triggers(), fields.triggers.encode(env)),
         (atoms::license(), encode::option(env, &fields.license)),
         (atoms::compatibility(), encode::option(env, &fields.compatibility)),
-        (atoms::metadata(), metadata(env, &data)?),
+        (atoms::metadata(), metadata(&data).map_or(Ok(empty), |it| encode::value(env, it))?),
         (atoms::selection(), encode::static_atom(env, entry.selection.as_str())),
         (atoms::trust(), encode::static_atom(env, entry.trust.as_str())),
         (atoms::files(), entry.files.encode(env)),
@@ -97,13 +96,6 @@ fn struct_term<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {
         (atoms::source(), entry.source.name.encode(env)),
     ];
     Term::map_from_pairs(env, &pairs)
-}
-
-fn metadata<'a>(env: Env<'a>, data: &Value) -> NifResult<Term<'a>> {
-    match data.get("metadata") {
-        Some(metadata @ Value::Map(_)) => encode::value(env, metadata),
-        _ => Ok(Term::map_new(env)),
-    }
 }
 
 fn limits<'a>(env: Env<'a>, entry: &Entry) -> NifResult<Term<'a>> {

@@ -2,6 +2,7 @@
 //! with an embedding model, as binaries of 32-bit floats, little-endian.
 
 use rustler::{Binary, Encoder, Env, NifResult, Resource, ResourceArc, Term};
+use skillbook_bridge::twin;
 use skillbook_core::search::vectors::{Digest, Vectors};
 
 use crate::catalog::CatalogResource;
@@ -100,16 +101,18 @@ fn vectors_texts<'a>(
     Ok(catalog.parts.texts().read(wanted))
 }
 
-/// The digests of the texts in a view's catalog that have no vector, for the first one who asks for
-/// those of the catalog.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn view_unembedded(
-    env: Env<'_>,
-    view: ResourceArc<ViewResource>,
-    vectors: ResourceArc<VectorsResource>,
-) -> Vec<Term<'_>> {
-    let missing = view.core().catalog().missing(&vectors.0);
-    missing.iter().map(|digest| binary(env, digest)).collect()
+twin! {
+    /// The digests of the texts in a view's catalog that have no vector, for the first one who asks
+    /// for those of the catalog.
+    "DirtyCpu" fn view_unembedded_now | view_unembedded_dirty(
+        env, view: ResourceArc<ViewResource>, vectors: ResourceArc<VectorsResource>
+    )
+    if view.core().catalog().is_asked()
+    => {
+        let missing = view.core().catalog().missing(&vectors.0);
+        let missing: Vec<_> = missing.iter().map(|digest| binary(env, digest)).collect();
+        Ok(missing.encode(env))
+    }
 }
 
 /// The number of entries that a view lists and that have a vector, and of those that can have one.

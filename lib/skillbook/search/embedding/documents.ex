@@ -9,7 +9,6 @@ defmodule Skillbook.Embedding.Documents do
 
   @behaviour Skillbook.Embedding.Texts
 
-  alias Skillbook.Embedding.Vectors
   alias Skillbook.Handlers.Memory
   alias Skillbook.Search.Index
   alias Skillbook.{Book, Native, Part}
@@ -23,8 +22,12 @@ defmodule Skillbook.Embedding.Documents do
   # Runs never change, so those that were looked at need not be read again.
   @impl true
   def follow(book, place) do
-    found = for {kind, runs} <- runs(book, (place || 0) - @overlap), do: {kind, Enum.unzip(runs)}
-    last = Enum.max(for({_kind, {ids, _runs}} <- found, id <- ids, do: id), fn -> place || 0 end)
+    from = place || 0
+    found = for {kind, runs} <- runs(book, from - @overlap), do: {kind, Enum.unzip(runs)}
+
+    last =
+      for {_kind, {ids, _runs}} <- found, id <- ids, reduce: from, do: (last -> max(id, last))
+
     runs = for {kind, {_ids, runs}} <- found, do: {kind, runs}
     {Native.search_follow(book.document_vectors, runs, place == nil), last}
   end
@@ -46,16 +49,7 @@ defmodule Skillbook.Embedding.Documents do
   end
 
   @impl true
-  def put(book, rows), do: Vectors.put(book.document_vectors, rows)
-
-  @impl true
-  def clear(book), do: Vectors.clear(book.document_vectors)
-
-  @impl true
-  def digests(book), do: Vectors.digests(book.document_vectors)
-
-  @impl true
-  def count(book), do: Vectors.count(book.document_vectors)
+  def vectors(book), do: book.document_vectors
 
   defp tables(book), do: Part.merged(book.parts, :documents, [book], @tables)
 

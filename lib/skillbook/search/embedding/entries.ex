@@ -24,16 +24,7 @@ defmodule Skillbook.Embedding.Entries do
     do: Native.vectors_texts(book.catalog.ref, Enum.map(missing, &elem(&1, 0)))
 
   @impl true
-  def put(book, rows), do: Vectors.put(book.vectors, rows)
-
-  @impl true
-  def clear(book), do: Vectors.clear(book.vectors)
-
-  @impl true
-  def digests(book), do: Vectors.digests(book.vectors)
-
-  @impl true
-  def count(book), do: Vectors.count(book.vectors)
+  def vectors(book), do: book.vectors
 
   # A search waits for so many vectors. If there are more, the indexer reads them.
   @few 1_000

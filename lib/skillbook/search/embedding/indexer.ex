@@ -12,13 +12,13 @@ defmodule Skillbook.Embedding.Indexer do
   #
   # ## Adding a kind of text
   #
-  # Implement `Skillbook.Embedding.Texts`, add it to the list below, and call `refresh/1` when
+  # Implement `Skillbook.Embedding.Texts`, add it to the list below, and call `refresh/2` when
   # texts have changed.
 
   use GenServer
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Embedding.{Documents, Entries, Table}
+  alias Skillbook.Embedding.{Documents, Entries, Table, Vectors}
   alias Skillbook.Support.UntilError
   alias Skillbook.{Book, Change, Embedder, EmbedderError, SQL, Telemetry}
 
@@ -113,8 +113,8 @@ defmodule Skillbook.Embedding.Indexer do
       changed: @sources,
       # Whether the next one begins soon.
       soon?: false,
-      # How far the texts of each kind were looked at.
-      places: %{},
+      # How far the texts of each kind were looked at; `nil` if the next task looks at all.
+      places: nil,
       # Callers of `await/2`: for the end of this task, and for that of the next one.
       waiting: [],
       later: [],
@@ -179,7 +179,7 @@ defmodule Skillbook.Embedding.Indexer do
     do: {:noreply, %{state | size: size}}
 
   def handle_info({pid, :places, places}, %{task: %{pid: pid}} = state),
-    do: {:noreply, %{state | places: Map.merge(state.places, places)}}
+    do: {:noreply, %{state | places: state.places && Map.merge(state.places, places)}}
 
   def handle_info({pid, :tidied, day}, %{task: %{pid: pid}} = state),
     do: {:noreply, %{state | tidied: day}}
@@ -221,9 +221,11 @@ defmodule Skillbook.Embedding.Indexer do
   defp changed(state), do: state
 
   # The next task looks at all texts.
-  defp anew(state), do: %{state | changed: @sources, places: %{}}
+  defp anew(state), do: %{state | changed: @sources, places: nil}
 
   defp begin(%{task: nil} = state) do
+    state = %{state | places: state.places || %{}}
+
     context =
       state
       |> Map.take([:book, :size, :refused, :tidied, :places])
@@ -299,7 +301,7 @@ defmodule Skillbook.Embedding.Indexer do
           do: {source, source.follow(context.book, context.places[source])}
 
     found = for {source, {missing, _place}} <- followed, do: {source, left(missing, context)}
-    done = @sources |> Enum.map(& &1.count(context.book)) |> Enum.sum()
+    done = context |> vectors() |> Enum.map(&Vectors.count/1) |> Enum.sum()
     more = found |> Enum.map(fn {_source, missing} -> length(missing) end) |> Enum.sum()
     context = context |> Map.merge(%{done: done, total: done + more}) |> report(:now)
 
@@ -344,7 +346,7 @@ defmodule Skillbook.Embedding.Indexer do
         "#{inspect(model(context))} has vectors of #{size} numbers now, not of #{expected}"
     )
 
-    for source <- @sources, do: :ok = source.clear(context.book)
+    for vectors <- vectors(context), do: :ok = Vectors.clear(vectors)
     send(context.to, {self(), :size, size})
     work(Map.merge(context, %{size: size, sources: @sources, places: %{}, resized: true}))
   end
@@ -368,7 +370,7 @@ defmodule Skillbook.Embedding.Indexer do
       found = MapSet.new(rows, &elem(&1, 0))
       left = Enum.reject(some, fn {digest, _} -> MapSet.member?(found, digest) end)
 
-      case source.put(context.book, rows) do
+      case Vectors.put(source.vectors(context.book), rows) do
         :ok ->
           context = report(%{context | done: context.done + length(rows)}, :seldom)
           read(sql, source, rest, [left | missing], context)
@@ -460,21 +462,21 @@ defmodule Skillbook.Embedding.Indexer do
   end
 
   defp put(source, [{_digest, vector} | _] = rows, context) do
-    case source.put(context.book, rows) do
+    case Vectors.put(source.vectors(context.book), rows) do
       :ok -> {:ok, context}
       {:error, {expected, _got}} -> {:resized, expected, div(byte_size(vector), 4)}
     end
   end
 
   # Once a day.
-  defp tidy(%{tidied: tidied, book: book} = context) do
+  defp tidy(%{tidied: tidied} = context) do
     today = Date.utc_today()
     sql = sql(context)
 
     if sql == nil or tidied == today do
       :ok
     else
-      digests = Enum.flat_map(@sources, & &1.digests(book))
+      digests = context |> vectors() |> Enum.flat_map(&Vectors.digests/1)
 
       with :ok <- Table.tidy(sql, model(context), digests, today) do
         send(context.to, {self(), :tidied, today})
@@ -493,6 +495,8 @@ defmodule Skillbook.Embedding.Indexer do
       context
     end
   end
+
+  defp vectors(context), do: for(source <- @sources, do: source.vectors(context.book))
 
   # While the database restarts, there is no handle.
   defp sql(context) do

@@ -5,7 +5,7 @@ defmodule Skillbook.Embedding.Texts do
   # may throw `{:error, exception}`; then it tries again later.
 
   alias Skillbook.Book
-  alias Skillbook.Embedding.Table
+  alias Skillbook.Embedding.{Table, Vectors}
 
   @typedoc "A text without a vector: its digest, and where the source finds the text again."
   @type missing :: {Table.digest(), term()}
@@ -23,14 +23,6 @@ defmodule Skillbook.Embedding.Texts do
   @doc "The texts themselves, without those that no longer exist."
   @callback texts(Book.t(), [missing()]) :: [{Table.digest(), String.t()}]
 
-  @doc "The digests of the texts with a vector, and their number."
-  @callback digests(Book.t()) :: [Table.digest()]
-  @callback count(Book.t()) :: non_neg_integer()
-
-  @doc "Takes vectors, or none of them if the size of one differs from those that it has."
-  @callback put(Book.t(), [Table.row()]) ::
-              :ok | {:error, {expected :: pos_integer(), got :: pos_integer()}}
-
-  @doc "Removes all vectors, because the model has vectors of another size now."
-  @callback clear(Book.t()) :: :ok
+  @doc "The vectors of the texts."
+  @callback vectors(Book.t()) :: Vectors.t()
 end

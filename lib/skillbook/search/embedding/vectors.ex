@@ -18,9 +18,11 @@ defmodule Skillbook.Embedding.Vectors do
   @spec digests(t()) :: [Table.digest()]
   def digests(vectors), do: Native.vectors_digests(vectors)
 
+  @doc "Adds vectors, or none of them if the size of one differs from those that are there."
   @spec put(t(), [Table.row()]) :: :ok | {:error, {pos_integer(), pos_integer()}}
   def put(vectors, rows), do: Native.vectors_put(vectors, rows)
 
+  @doc "Removes all vectors, because the model has vectors of another size now."
   @spec clear(t()) :: :ok
   def clear(vectors), do: Native.vectors_clear(vectors)
 end

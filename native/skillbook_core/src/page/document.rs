@@ -373,21 +373,16 @@ impl Document {
     ///
     /// It is made again from the text or the columns, since there may be many documents in memory.
     pub fn data(&self) -> Cow<'_, Value> {
-        let parsed = || frontmatter::parse(&self.text).ok();
         match (&self.fields.data, &self.stored) {
             (Value::Null, Some(stored)) if self.state == State::Usable => {
                 Cow::Owned(stored.data(&self.fields))
             }
             (Value::Null, None) => {
-                Cow::Owned(parsed().map_or(Value::Null, |parsed| with_texts(parsed.data, &[])))
+                let parsed = frontmatter::parse(&self.text);
+                Cow::Owned(parsed.map_or(Value::Null, |parsed| with_texts(parsed.data, &[])))
             }
             (data, _) => Cow::Borrowed(data),
         }
-    }
-
-    /// `metadata`, a mapping; `None` if it is missing or another value.
-    pub fn metadata(&self) -> Option<Value> {
-        self.data().get("metadata").filter(|value| matches!(value, Value::Map(_))).cloned()
     }
 
     /// The extra data of a record; `None` for a file.

@@ -48,8 +48,8 @@ pub fn wanted(entry: &Entry) -> bool {
 }
 
 /// The digest of an entry's text, if an embedding model reads it.
-pub fn wanted_digest(entry: &Entry) -> Option<Digest> {
-    wanted(entry).then(|| *digest(entry))
+pub fn wanted_digest(entry: &Entry) -> Option<&Digest> {
+    wanted(entry).then(|| digest(entry))
 }
 
 fn join(text: &mut String, between: &str, more: &str) {

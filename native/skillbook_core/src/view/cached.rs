@@ -170,11 +170,15 @@ impl CachedCatalog {
             return mapped;
         }
         // Two readers may do this at once, with the same result.
-        let digests = (0..).zip(self.entries()).filter(|(_, entry)| embedded::wanted(entry));
-        let mapped = vectors.map(digests.map(|(at, entry)| (at, embedded::digest(entry))));
-        let mapped = Arc::new(mapped);
+        let mapped = Arc::new(vectors.map(self.texts().map(|(digest, at)| (at, digest))));
         *lock(&self.mapped) = Some(mapped.clone());
         mapped
+    }
+
+    /// The digests of the texts that an embedding model reads, each with the number of its entry.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (&Digest, u32)> {
+        let entries = self.entries().iter().zip(0..);
+        entries.filter_map(|(entry, at)| Some((embedded::wanted_digest(entry)?, at)))
     }
 
     /// The digests of the texts that have no vector, if nobody has asked for them before.
@@ -182,9 +186,12 @@ impl CachedCatalog {
         if self.asked.swap(true, Ordering::Relaxed) {
             return Vec::new();
         }
-        let wanted = self.entries().iter().filter(|entry| embedded::wanted(entry));
-        let missing = vectors.missing(wanted.map(|entry| (embedded::digest(entry), ())));
-        missing.into_iter().map(|(digest, ())| *digest).collect()
+        vectors.missing(self.texts()).into_iter().map(|(digest, _)| *digest).collect()
+    }
+
+    /// Whether somebody has asked.
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// Takes over digests, classes and prompts from the previous generation, and lets the search

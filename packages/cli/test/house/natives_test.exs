@@ -91,6 +91,8 @@ defmodule Skillbook.House.NativesTest do
     Native.extractor_feed(held, 0, "```cmd\nx “\n" <> long)
     tools = for n <- 1..200, do: "Tool#{n}"
     stored = &%Skillbook.Stored{name: "a", kind: :note, content: &1}
+    vectors = Native.vectors_new()
+    Native.view_unembedded(small, vectors)
 
     http = %{
       protocol: :auto,
@@ -139,6 +141,7 @@ defmodule Skillbook.House.NativesTest do
       view_sees: {[small, []], [small, [stored.(long)]]},
       view_sees: {[small, [stored.("a")]], [small, List.duplicate(stored.("a"), 64)]},
       view_sees: {[small, [stored.(nil)]], [small, [stored.("---\na: b\n---\n")]]},
+      view_unembedded: {[small, vectors], [large, vectors]},
       spelling: {["A b"], [long]},
       view_entries: {[small, nil, nil, false], [large, nil, :skill, true]},
       view_entries: {[large, "few", nil, true], [large, "many", nil, false]},

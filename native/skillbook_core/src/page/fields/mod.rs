@@ -152,6 +152,11 @@ impl Fields {
     }
 }
 
+/// `metadata` of a document's data, a mapping; `None` if it is missing or another value.
+pub fn metadata(data: &Value) -> Option<&Value> {
+    data.get("metadata").filter(|value| matches!(value, Value::Map(_)))
+}
+
 /// Reads fields from frontmatter, and collects diagnostics.
 pub(crate) struct FieldReader<'a> {
     pub(crate) data: &'a Value,

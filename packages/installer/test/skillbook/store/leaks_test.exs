@@ -7,7 +7,7 @@ defmodule Skillbook.Store.LeaksTest do
 
   import Skillbook.Eventually
 
-  alias Skillbook.Embedding.{Documents, Entries}
+  alias Skillbook.Embedding.{Documents, Entries, Vectors}
   alias Skillbook.Prompt.Sections
   alias Skillbook.Search.Candidates
   alias Skillbook.Support.JSON
@@ -830,7 +830,7 @@ defmodule Skillbook.Store.LeaksTest do
   defp embedded(%{book: book}) do
     book = Book.fetch!(book)
     all? = &match?({[], _}, &1.follow(book, 0))
-    assert eventually(fn -> all?.(Entries) and Entries.count(book) > 0 end)
+    assert eventually(fn -> all?.(Entries) and Vectors.count(book.vectors) > 0 end)
     assert eventually(fn -> all?.(Documents) end)
   end
 

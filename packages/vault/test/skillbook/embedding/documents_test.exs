@@ -4,7 +4,7 @@ defmodule Skillbook.Embedding.DocumentsTest do
 
   import Skillbook.Eventually
 
-  alias Skillbook.Embedding.Documents
+  alias Skillbook.Embedding.{Documents, Vectors}
   alias Skillbook.{Book, Embedder, Embedders, EmbedderError, PostgresCase, Profile, SQL, Vault}
 
   @moduletag :tmp_dir
@@ -159,9 +159,9 @@ defmodule Skillbook.Embedding.DocumentsTest do
         assert paths(again, "hungry") == ["stew.md"]
         # Vectors of texts that no document has any more are dropped.
         assert eventually(fn ->
-                 count = Documents.count(Book.fetch!(again))
+                 count = Vectors.count(Book.fetch!(again).document_vectors)
                  {[], _} = Documents.follow(Book.fetch!(again), nil)
-                 Documents.count(Book.fetch!(again)) == count
+                 Vectors.count(Book.fetch!(again).document_vectors) == count
                end)
       end
     end
@@ -237,7 +237,7 @@ defmodule Skillbook.Embedding.DocumentsTest do
   defp embedded?(book) do
     eventually(fn ->
       book = Book.fetch!(book)
-      match?({[], _}, Documents.follow(book, 0)) and Documents.count(book) > 0
+      match?({[], _}, Documents.follow(book, 0)) and Vectors.count(book.document_vectors) > 0
     end)
   end
 end
