@@ -97,8 +97,9 @@ defmodule Skillbook do
       Connected nodes and databases with notifications report changes without it. Defaults to
       `500`
     * `:store_memory` (bytes) - how much memory the stored skills and notes take that profiles
-      read at the moment; see [scaling](docs/scaling.md#limits-in-the-order-in-which-they-come).
-      Others are packed. Defaults to `134_217_728`, 128 MiB
+      read at the moment, and how much the vectors of memories and notes of vaults take; see
+      [scaling](docs/scaling.md#limits-in-the-order-in-which-they-come). Others are packed, or in
+      the database alone. Defaults to `134_217_728`, 128 MiB
     * `:vaults` (list) - folders of notes and other documents that `markdown.search` searches:
       paths or options of `Skillbook.Vault`. Needs a `:store`. Defaults to `[]`
 

@@ -263,10 +263,12 @@ defmodule Skillbook.Search.Index do
   defp in_scopes(sql, scopes), do: Values.texts(sql, "s.scope", scopes, 3)
 
   @typedoc """
-  A query by meaning: vectors of documents, the vector of the query, and whether documents that do
-  not match the clauses are found too, or only sorted.
+  A query by meaning: vectors of documents, the vector of the query, whether documents that do not
+  match the clauses are found too, or only sorted, and a function that reads vectors of these
+  digests into memory.
   """
-  @type meaning :: {reference(), Skillbook.Embedder.vector(), boolean()}
+  @type meaning ::
+          {reference(), Skillbook.Embedder.vector(), boolean(), ([binary()] -> :ok)}
 
   @doc """
   Finds documents in segments: `{:ok, {match, total, hits}}`, with hits as `{id, score}`, the best
@@ -299,6 +301,12 @@ defmodule Skillbook.Search.Index do
     documents = segments |> Enum.map(& &1.documents) |> Enum.sum()
 
     with {:ok, rows} <- blocks(sql, Enum.map(segments, & &1.id), clauses, filters, meaning) do
+      meaning =
+        with {vectors, vector, extends?, read} <- meaning do
+          with [_ | _] = absent <- Native.search_absent(vectors, rows), do: read.(absent)
+          {vectors, vector, extends?}
+        end
+
       {all?, by_meaning, total, hits} =
         Native.search_rank(clauses, filters, rows, documents, meaning, limit)
 

@@ -81,6 +81,14 @@ enum Change {
     Put(Vec<usize>),
     /// These are all texts, and whether vectors came after they were looked for.
     Follow(Vec<usize>, bool),
+    /// Their vectors are in a database.
+    Know(Vec<usize>),
+    /// They are not.
+    Lost(Vec<usize>),
+    /// These are compared with a query.
+    Map(Vec<usize>),
+    /// Whether there is too little memory for any.
+    Forget(bool),
     Clear,
 }
 
@@ -89,6 +97,10 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         4 => numbers().prop_map(Change::Put),
         2 => (numbers(), any::<bool>()).prop_map(|(all, late)| Change::Follow(all, late)),
+        2 => numbers().prop_map(Change::Know),
+        1 => numbers().prop_map(Change::Lost),
+        1 => numbers().prop_map(Change::Map),
+        2 => any::<bool>().prop_map(Change::Forget),
         1 => Just(Change::Clear),
     ]
 }
@@ -106,7 +118,9 @@ proptest! {
         };
         let all: Vec<Digest> = (0..40).map(digest).collect();
         let vectors = Vectors::new();
-        let mut expected = BTreeSet::new();
+        // Those in memory, those of them that were used, and those in a database alone.
+        let (mut expected, mut used) = (BTreeSet::new(), BTreeSet::new());
+        let mut known: BTreeSet<usize> = BTreeSet::new();
         let mut states = Vec::new();
         let read = |mapped: &skillbook_core::search::vectors::Mapped| {
             // The similarity to a vector of all numbers shows which vector it is.
@@ -117,7 +131,6 @@ proptest! {
             found
         };
         for change in changes {
-            let before = vectors.version();
             match change {
                 Change::Put(numbers) => {
                     let batch: Vec<_> =
@@ -125,48 +138,93 @@ proptest! {
                     let batch: Vec<_> =
                         batch.iter().map(|(digest, vector)| (*digest, &vector[..])).collect();
                     vectors.put(&batch).unwrap();
+                    known.retain(|number| !numbers.contains(number));
+                    used.extend(numbers.iter().filter(|number| !expected.contains(*number)));
                     expected.extend(numbers);
                 }
                 Change::Follow(numbers, late) => {
                     let version = vectors.version().wrapping_sub(late.into());
                     let texts = numbers.iter().map(|number| (&all[*number], *number));
                     let missing = vectors.follow(version, texts);
-                    let (mut with, without): (BTreeSet<_>, BTreeSet<_>) =
-                        numbers.iter().partition(|number| expected.contains(*number));
+                    let without: BTreeSet<_> = numbers
+                        .iter()
+                        .filter(|number| !expected.contains(*number) && !known.contains(*number))
+                        .copied()
+                        .collect();
                     prop_assert_eq!(missing.len(), without.len());
                     let is_right = |(digest, number): &(&Digest, usize)| {
                         without.contains(number) && **digest == all[*number]
                     };
                     prop_assert!(missing.iter().all(is_right));
                     if !late {
-                        std::mem::swap(&mut expected, &mut with);
+                        expected.retain(|number| numbers.contains(number));
+                        known.retain(|number| numbers.contains(number));
                     }
+                }
+                Change::Know(numbers) => {
+                    vectors.know(numbers.iter().map(|number| all[*number]));
+                    known.extend(numbers.iter().filter(|number| !expected.contains(*number)));
+                }
+                Change::Lost(numbers) => {
+                    vectors.lost(numbers.iter().map(|number| all[*number]));
+                    known.retain(|number| !numbers.contains(number));
+                }
+                Change::Map(numbers) => {
+                    let mapped = vectors.map((0..).zip(numbers.iter().map(|number| &all[*number])));
+                    prop_assert!(mapped.places().count() <= numbers.len());
+                    used.extend(numbers.iter().filter(|number| expected.contains(*number)));
+                }
+                Change::Forget(all) => {
+                    let bytes = if all { 0 } else { 40 * size * 4 };
+                    if all {
+                        known.extend(expected.iter().filter(|number| !used.contains(*number)));
+                        expected.retain(|number| used.contains(number));
+                        used.clear();
+                    }
+                    prop_assert_eq!(vectors.forget(bytes), expected.len());
                 }
                 Change::Clear => {
                     vectors.clear();
                     expected.clear();
+                    known.clear();
                 }
             }
-            let mapped = vectors.map((0..).zip(&all));
-            let now: Vec<_> =
-                expected.iter().map(|number| (*number as u32, *number as f32 + 1.0)).collect();
+            used.retain(|number| expected.contains(number));
+            // Mapping all uses all, so this is done at some of the changes only.
+            let mapped = match states.len() % 3 {
+                0 => {
+                    used.extend(&expected);
+                    vectors.map((0..).zip(&all))
+                }
+                _ => vectors.map(std::iter::empty()),
+            };
+            let now: Vec<_> = if states.len() % 3 == 0 {
+                expected.iter().map(|number| (*number as u32, *number as f32 + 1.0)).collect()
+            } else {
+                Vec::new()
+            };
             prop_assert_eq!(read(&mapped), now.clone());
+            let held = expected.clone();
+            let absent: BTreeSet<Digest> =
+                vectors.absent(all.iter().chain(&all)).into_iter().copied().collect();
+            prop_assert_eq!(absent, known.iter().map(|number| all[*number]).collect());
+            let expected: BTreeSet<usize> = expected.union(&known).copied().collect();
             prop_assert_eq!(vectors.count(), expected.len());
             prop_assert_eq!(mapped.version(), vectors.version());
             let missing: Vec<usize> = (0..40).filter(|number| !expected.contains(number)).collect();
             let twice = all.iter().zip(0..).chain(all.iter().zip(40..));
             let found = vectors.missing(twice).into_iter().map(|(_, number)| number);
             prop_assert_eq!(found.collect::<Vec<_>>(), missing);
-            let digests: BTreeSet<Digest> = vectors.digests().into_iter().collect();
+            let digests: BTreeSet<Digest> = vectors.having(all.iter()).into_iter().copied().collect();
             prop_assert_eq!(digests, expected.iter().map(|number| all[*number]).collect());
-            states.push((mapped, now, before));
+            states.push((mapped, now, held));
         }
         for (mapped, then, _) in &states {
             prop_assert_eq!(&read(mapped), then);
         }
         for pair in states.windows(2) {
             // Equal versions mean equal contents.
-            prop_assert!(pair[0].0.version() != pair[1].0.version() || pair[0].1 == pair[1].1);
+            prop_assert!(pair[0].0.version() != pair[1].0.version() || pair[0].2 == pair[1].2);
         }
     }
 

@@ -163,6 +163,19 @@ impl From<Clause> for rows::Clause {
     }
 }
 
+/// The texts of runs whose vectors are in a database alone. The rows are those of `search_rank`.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn search_absent<'a>(
+    env: Env<'a>,
+    vectors: ResourceArc<VectorsResource>,
+    rows: Vec<Vec<Term<'a>>>,
+) -> NifResult<Vec<Term<'a>>> {
+    let rows: Vec<_> = rows.iter().map(|row| decode(row)).collect::<NifResult<_>>()?;
+    let (_, runs) = split(&rows);
+    let texts = runs.iter().flat_map(RunDigests::documents).flat_map(|(_, digests)| digests);
+    Ok(vectors.0.absent(texts).into_iter().map(|digest| binary(env, digest)).collect())
+}
+
 /// Ranks the documents that match the clauses and pass the filters: whether they match all clauses,
 /// how many there are only by meaning, how many in all, and the best with their scores. A row is a
 /// list of the range's number, the run's removed ids, and the two columns of a block; or, with the
@@ -179,18 +192,8 @@ fn search_rank<'a>(
     limit: Limit,
 ) -> NifResult<Term<'a>> {
     let clauses: Vec<rows::Clause> = clauses.into_iter().map(rows::Clause::from).collect();
-    let decoded: Vec<_> = rows.iter().map(|row| decode(row)).collect::<NifResult<_>>()?;
-    let part = |parts: &[Binary<'a>], at: usize| {
-        parts.get(at).map(|part| part.as_slice()).unwrap_or_default()
-    };
-    let (mut blocks, mut runs) = (Vec::new(), Vec::new());
-    for (range, parts) in &decoded {
-        let (gone, documents, places) = (part(parts, 0), part(parts, 1), part(parts, 2));
-        match usize::try_from(*range) {
-            Ok(range) => blocks.push(BlockRow { range, gone, documents, places }),
-            Err(_) => runs.push(RunDigests { ids: documents, gone, digests: places }),
-        }
-    }
+    let rows: Vec<_> = rows.iter().map(|row| decode(row)).collect::<NifResult<_>>()?;
+    let (blocks, runs) = split(&rows);
     let similar = match &meaning {
         Some((vectors, vector, _)) => {
             let vector = numbers(vector).ok_or(rustler::Error::BadArg)?;
@@ -201,6 +204,22 @@ fn search_rank<'a>(
     let meaning = meaning.map(|(_, _, extends)| Meaning { similar: &similar, extends });
     let found = rows::rank(&clauses, &filters, &blocks, documents, meaning, limit.into());
     Ok((found.all, found.by_meaning, found.total, found.hits).encode(env))
+}
+
+/// The blocks and the runs of rows.
+fn split<'r>(rows: &'r [(i64, Vec<Binary<'_>>)]) -> (Vec<BlockRow<'r>>, Vec<RunDigests<'r>>) {
+    fn part<'r>(parts: &'r [Binary<'_>], at: usize) -> &'r [u8] {
+        parts.get(at).map(|part| part.as_slice()).unwrap_or_default()
+    }
+    let (mut blocks, mut runs) = (Vec::new(), Vec::new());
+    for (range, parts) in rows {
+        let (gone, documents, places) = (part(parts, 0), part(parts, 1), part(parts, 2));
+        match usize::try_from(*range) {
+            Ok(range) => blocks.push(BlockRow { range, gone, documents, places }),
+            Err(_) => runs.push(RunDigests { ids: documents, gone, digests: places }),
+        }
+    }
+    (blocks, runs)
 }
 
 fn decode<'a>(row: &[Term<'a>]) -> NifResult<(i64, Vec<Binary<'a>>)> {

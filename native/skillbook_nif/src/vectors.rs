@@ -61,16 +61,50 @@ fn vectors_clear(vectors: ResourceArc<VectorsResource>) -> rustler::Atom {
     atoms::ok()
 }
 
-/// The number of vectors.
+/// Notes that the vectors of these texts are in a database.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn vectors_know(
+    vectors: ResourceArc<VectorsResource>,
+    digests: Vec<Binary>,
+) -> NifResult<rustler::Atom> {
+    let digests = digests.iter().map(digest).collect::<NifResult<Vec<_>>>()?;
+    vectors.0.know(digests.into_iter());
+    Ok(atoms::ok())
+}
+
+/// Notes that the vectors of these texts are in no database.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn vectors_lost(
+    vectors: ResourceArc<VectorsResource>,
+    digests: Vec<Binary>,
+) -> NifResult<rustler::Atom> {
+    let digests = digests.iter().map(digest).collect::<NifResult<Vec<_>>>()?;
+    vectors.0.lost(digests.into_iter());
+    Ok(atoms::ok())
+}
+
+/// If the vectors in memory take more bytes than this, only knows of those that were not used since
+/// the last time. Returns how many stay in memory.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn vectors_forget(vectors: ResourceArc<VectorsResource>, bytes: usize) -> usize {
+    vectors.0.forget(bytes)
+}
+
+/// The number of texts with a vector, in memory or not.
 #[rustler::nif]
 fn vectors_count(vectors: ResourceArc<VectorsResource>) -> usize {
     vectors.0.count()
 }
 
-/// The digests of all texts with a vector.
+/// The texts among these that have a vector, in memory or not.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn vectors_digests(env: Env<'_>, vectors: ResourceArc<VectorsResource>) -> Vec<Term<'_>> {
-    vectors.0.digests().iter().map(|digest| binary(env, digest)).collect()
+fn vectors_having<'a>(
+    env: Env<'a>,
+    vectors: ResourceArc<VectorsResource>,
+    digests: Vec<Binary>,
+) -> NifResult<Vec<Term<'a>>> {
+    let digests = digests.iter().map(digest).collect::<NifResult<Vec<_>>>()?;
+    Ok(vectors.0.having(digests.iter()).into_iter().map(|digest| binary(env, digest)).collect())
 }
 
 /// The digests of the texts of a catalog's entries that have no vector. Vectors of other texts are

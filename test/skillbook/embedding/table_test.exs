@@ -30,6 +30,9 @@ for dialect <- [:sqlite, :postgres] do
     defp rows(numbers), do: for(n <- numbers, do: {digest(n), vector(n)})
     defp digests(numbers), do: Enum.map(numbers, &digest/1)
 
+    # A book that needs this one.
+    defp needed(n), do: fn digests -> Enum.filter(digests, &(&1 == digest(n))) end
+
     defp read(sql, numbers, options \\ []) do
       model = options[:model] || "m"
       today = options[:today] || @today
@@ -56,20 +59,39 @@ for dialect <- [:sqlite, :postgres] do
       assert read(sql, 1..2, size: 4) == []
     end
 
+    test "lists the digests, also with vectors of one size", %{sql: sql} do
+      listed = fn size ->
+        {:ok, all} = Agent.start_link(fn -> [] end)
+        :ok = Table.each(sql, "m", size, fn some -> Agent.update(all, &(some ++ &1)) end)
+        all |> Agent.get(& &1) |> Enum.sort()
+      end
+
+      assert listed.(nil) == []
+      # More than a page.
+      :ok = Table.write(sql, "m", rows(1..5_300), @today)
+      :ok = Table.write(sql, "m", [{digest(6_000), vector(1, 3)}], @today)
+      :ok = Table.write(sql, "other", rows([7_000]), @today)
+      assert listed.(nil) == Enum.sort(digests([6_000 | Enum.to_list(1..5_300)]))
+      assert listed.(2) == Enum.sort(digests(1..5_300))
+      assert listed.(3) == digests([6_000])
+      assert {:ok, known} = Table.known(sql, "m", 2, digests(5_250..7_000), @today)
+      assert Enum.sort(known) == Enum.sort(digests(5_250..5_300))
+    end
+
     test "rows that no book needs are deleted after 90 days", %{sql: sql} do
       :ok = Table.write(sql, "m", rows(1..1_300), @today)
       :ok = Table.write(sql, "old model", rows(1..10), @today)
       later = &Date.add(@today, &1)
       # The book needs one of them and marks it.
-      assert Table.tidy(sql, "m", digests([5]), later.(50)) == :ok
-      assert Table.tidy(sql, "m", digests([5]), later.(90)) == :ok
+      assert Table.tidy(sql, "m", needed(5), later.(50)) == :ok
+      assert Table.tidy(sql, "m", needed(5), later.(90)) == :ok
       assert length(read(sql, 1..1_300)) == 1_300
-      assert Table.tidy(sql, "m", digests([5]), later.(91)) == :ok
+      assert Table.tidy(sql, "m", needed(5), later.(91)) == :ok
       assert read(sql, 1..1_300) == rows([5])
       assert read(sql, 1..10, model: "old model") == []
-      assert Table.tidy(sql, "m", [], later.(175)) == :ok
+      assert Table.tidy(sql, "m", needed(0), later.(175)) == :ok
       assert read(sql, [5]) == rows([5])
-      assert Table.tidy(sql, "m", [], later.(200)) == :ok
+      assert Table.tidy(sql, "m", needed(0), later.(200)) == :ok
       assert read(sql, [5]) == []
     end
 
@@ -82,7 +104,7 @@ for dialect <- [:sqlite, :postgres] do
         Date.diff(Date.from_iso8601!(day), @today)
       end
 
-      tidy = fn today -> :ok = Table.tidy(sql, "m", digests([1]), today) end
+      tidy = fn today -> :ok = Table.tidy(sql, "m", needed(1), today) end
       assert Enum.map([1, 7, 8, 9, 15, 16], &marked.(&1, tidy)) == [0, 0, 8, 8, 8, 16]
       # So is one that is read.
       read = fn today -> assert read(sql, [1], today: today) == rows([1]) end

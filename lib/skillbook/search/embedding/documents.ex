@@ -1,7 +1,7 @@
 defmodule Skillbook.Embedding.Documents do
   @moduledoc false
-  # The documents in the database as texts to embed: memories, and those of parts.
-  # Their vectors are in the native library, apart from those of entries.
+  # The documents in the database as texts to embed: memories, and those of parts. Their vectors
+  # are apart from those of entries, and in memory only while they are searched.
   #
   # Each run of the full-text index has the digests of its documents' texts
   # (`Skillbook.Search.Index`), so an unchanged document has the same ones. A search compares a
@@ -9,6 +9,7 @@ defmodule Skillbook.Embedding.Documents do
 
   @behaviour Skillbook.Embedding.Texts
 
+  alias Skillbook.Embedding.{Indexer, Table, Vectors}
   alias Skillbook.Handlers.Memory
   alias Skillbook.Search.Index
   alias Skillbook.{Book, Native, Part}
@@ -50,6 +51,27 @@ defmodule Skillbook.Embedding.Documents do
 
   @impl true
   def vectors(book), do: book.document_vectors
+
+  @impl true
+  def in_memory?, do: false
+
+  @doc """
+  Reads vectors into memory that a search is about to compare with that of its query, of this size.
+  """
+  @spec read(Book.t(), pos_integer(), [Table.digest()]) :: :ok
+  def read(book, size, digests) do
+    # Those that nobody searches make room. The vectors of a search itself have no limit: they are
+    # as many as its documents.
+    Vectors.forget(book.document_vectors, book.store_memory)
+
+    # Somebody has deleted rows, or the model has vectors of another size now.
+    with [_ | _] = lost <- Vectors.read(book.document_vectors, book, digests, size) do
+      :ok = Vectors.lost(book.document_vectors, lost)
+      Indexer.lost(book.name, size)
+    end
+
+    :ok
+  end
 
   defp tables(book), do: Part.merged(book.parts, :documents, [book], @tables)
 

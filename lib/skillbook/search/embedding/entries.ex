@@ -9,8 +9,8 @@ defmodule Skillbook.Embedding.Entries do
   @behaviour Skillbook.Embedding.Texts
 
   alias Skillbook.Catalog.Watcher
-  alias Skillbook.Embedding.{Indexer, Table, Vectors}
-  alias Skillbook.{Book, Embedder, Native, View}
+  alias Skillbook.Embedding.{Indexer, Vectors}
+  alias Skillbook.{Book, Native, View}
 
   # Those that are in memory are quickly looked at, so all are.
   @impl true
@@ -26,6 +26,9 @@ defmodule Skillbook.Embedding.Entries do
   @impl true
   def vectors(book), do: book.vectors
 
+  @impl true
+  def in_memory?, do: true
+
   # A search waits for so many vectors. If there are more, the indexer reads them.
   @few 1_000
 
@@ -40,24 +43,11 @@ defmodule Skillbook.Embedding.Entries do
   def read(view, book) do
     with [_ | _] = missing when length(missing) <= @few <-
            Native.view_unembedded(view.ref, book.vectors) do
-      task = Task.async(fn -> read_these(missing, book) end)
-      Task.yield(task, book.embedder_timeout) || Task.shutdown(task, :brutal_kill)
+      # The indexer makes those that are not there.
+      Vectors.read(book.vectors, book, missing, nil)
     end
 
     :ok
-  end
-
-  # The indexer reads or makes the others, and reports what fails.
-  defp read_these(missing, book) do
-    model = Embedder.info(book.embedder).model
-
-    with {:ok, rows} <- Table.read(Book.sql(book), model, nil, missing, Date.utc_today()),
-         do: Vectors.put(book.vectors, rows)
-  rescue
-    # The database is restarting.
-    ArgumentError -> :ok
-  catch
-    :exit, _reason -> :ok
   end
 
   @doc """

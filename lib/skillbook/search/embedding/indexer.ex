@@ -91,6 +91,13 @@ defmodule Skillbook.Embedding.Indexer do
     end
   end
 
+  @doc """
+  Looks at all texts again, because a search found none of a vector that the database should have.
+  The model has vectors of this size.
+  """
+  @spec lost(atom(), pos_integer()) :: :ok
+  def lost(book, size), do: GenServer.cast(name(book), {:lost, size})
+
   @doc "Looks for texts of a kind without a vector."
   @spec refresh(atom(), module()) :: :ok
   def refresh(book, source), do: GenServer.cast(name(book), {:refresh, source})
@@ -148,6 +155,7 @@ defmodule Skillbook.Embedding.Indexer do
 
   @impl true
   def handle_cast({:refresh, source}, state), do: {:noreply, changed(state, source)}
+  def handle_cast({:lost, size}, state), do: {:noreply, changed(anew(%{state | size: size}))}
 
   @impl true
   def handle_info({:skillbook, _book, %Change{}}, state), do: {:noreply, changed(state, Entries)}
@@ -156,6 +164,11 @@ defmodule Skillbook.Embedding.Indexer do
 
   def handle_info(:rest, state) do
     Process.send_after(self(), :rest, @rest)
+
+    for source <- @sources,
+        not source.in_memory?(),
+        do: Vectors.forget(source.vectors(state.book), 0)
+
     {:noreply, changed(anew(state))}
   end
 
@@ -296,6 +309,8 @@ defmodule Skillbook.Embedding.Indexer do
   # The task
 
   defp work(context) do
+    for source <- context.sources, do: know(source, context)
+
     followed =
       for source <- context.sources,
           do: {source, source.follow(context.book, context.places[source])}
@@ -324,6 +339,20 @@ defmodule Skillbook.Embedding.Indexer do
       {:error, SQL.Error.closed()}
   end
 
+  # All vectors in the database, before the first look. Those of no text are forgotten by it.
+  defp know(source, context) do
+    vectors = source.vectors(context.book)
+    sql = sql(context)
+
+    if sql != nil and not source.in_memory?() and context.places[source] == nil and
+         Vectors.count(vectors) == 0 do
+      know = &Vectors.know(vectors, &1)
+
+      with {:error, error} <- Table.each(sql, model(context), context.size, know),
+           do: throw({:error, error})
+    end
+  end
+
   defp left(missing, context),
     do: Enum.reject(missing, fn {digest, _} -> MapSet.member?(context.refused, digest) end)
 
@@ -347,8 +376,8 @@ defmodule Skillbook.Embedding.Indexer do
     )
 
     for vectors <- vectors(context), do: :ok = Vectors.clear(vectors)
-    send(context.to, {self(), :size, size})
-    work(Map.merge(context, %{size: size, sources: @sources, places: %{}, resized: true}))
+    context = sized(context, size)
+    work(Map.merge(context, %{sources: @sources, places: %{}, resized: true}))
   end
 
   # The vectors in the database. Returns the texts without one.
@@ -365,19 +394,31 @@ defmodule Skillbook.Embedding.Indexer do
   defp read(sql, source, [some | rest], missing, context) do
     digests = Enum.map(some, &elem(&1, 0))
 
-    with {:ok, rows} <-
-           Table.read(sql, model(context), context.size, digests, Date.utc_today()) do
-      found = MapSet.new(rows, &elem(&1, 0))
+    with {:ok, found} <- find(sql, source, digests, context) do
+      found = MapSet.new(found)
       left = Enum.reject(some, fn {digest, _} -> MapSet.member?(found, digest) end)
+      context = report(%{context | done: context.done + MapSet.size(found)}, :seldom)
+      read(sql, source, rest, [left | missing], context)
+    end
+  end
 
-      case Vectors.put(source.vectors(context.book), rows) do
-        :ok ->
-          context = report(%{context | done: context.done + length(rows)}, :seldom)
-          read(sql, source, rest, [left | missing], context)
+  # The texts among these that have a vector in the database.
+  defp find(sql, source, digests, context) do
+    vectors = source.vectors(context.book)
+    {model, size, today} = {model(context), context.size, Date.utc_today()}
 
+    if source.in_memory?() do
+      with {:ok, rows} <- Table.read(sql, model, size, digests, today) do
         # Rows of different sizes: the model has changed meanwhile.
-        {:error, _sizes} ->
-          read(sql, source, rest, [some | missing], context)
+        case Vectors.put(vectors, rows) do
+          :ok -> {:ok, Enum.map(rows, &elem(&1, 0))}
+          {:error, _sizes} -> {:ok, []}
+        end
+      end
+    else
+      with {:ok, found} <- Table.known(sql, model, size, digests, today) do
+        :ok = Vectors.know(vectors, found)
+        {:ok, found}
       end
     end
   end
@@ -461,11 +502,31 @@ defmodule Skillbook.Embedding.Indexer do
     end
   end
 
-  defp put(source, [{_digest, vector} | _] = rows, context) do
-    case Vectors.put(source.vectors(context.book), rows) do
-      :ok -> {:ok, context}
-      {:error, {expected, _got}} -> {:resized, expected, div(byte_size(vector), 4)}
+  defp put(source, [{_digest, vector} | _] = rows, %{size: expected} = context) do
+    vectors = source.vectors(context.book)
+    size = div(byte_size(vector), 4)
+
+    cond do
+      expected not in [nil, size] ->
+        {:resized, expected, size}
+
+      source.in_memory?() ->
+        case Vectors.put(vectors, rows) do
+          :ok -> {:ok, sized(context, size)}
+          {:error, {expected, _got}} -> {:resized, expected, size}
+        end
+
+      true ->
+        :ok = Vectors.know(vectors, Enum.map(rows, &elem(&1, 0)))
+        {:ok, sized(context, size)}
     end
+  end
+
+  defp sized(%{size: size} = context, size), do: context
+
+  defp sized(context, size) do
+    send(context.to, {self(), :size, size})
+    %{context | size: size}
   end
 
   # Once a day.
@@ -476,9 +537,11 @@ defmodule Skillbook.Embedding.Indexer do
     if sql == nil or tidied == today do
       :ok
     else
-      digests = context |> vectors() |> Enum.flat_map(&Vectors.digests/1)
+      needed = fn digests ->
+        context |> vectors() |> Enum.flat_map(&Vectors.having(&1, digests)) |> Enum.uniq()
+      end
 
-      with :ok <- Table.tidy(sql, model(context), digests, today) do
+      with :ok <- Table.tidy(sql, model(context), needed, today) do
         send(context.to, {self(), :tidied, today})
         :ok
       end

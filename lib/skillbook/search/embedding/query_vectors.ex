@@ -6,7 +6,7 @@ defmodule Skillbook.Embedding.QueryVectors do
   #
   # The cache is an ETS table of the book's supervisor. Its keys are digests, so it keeps no text.
 
-  alias Skillbook.Embedding.Vectors
+  alias Skillbook.Embedding.{Documents, Vectors}
   alias Skillbook.Search.{Index, Query}
   alias Skillbook.Support.UntilError
   alias Skillbook.{Book, Embedder, Telemetry}
@@ -36,7 +36,8 @@ defmodule Skillbook.Embedding.QueryVectors do
     # Nothing is embedded yet.
     with true <- Vectors.count(vectors) > 0,
          vector when vector != nil <- vector(book, sentence) do
-      {vectors, vector, not exact?}
+      size = div(byte_size(vector), 4)
+      {vectors, vector, not exact?, &Documents.read(book, size, &1)}
     else
       _ -> nil
     end

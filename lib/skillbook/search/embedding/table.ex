@@ -27,19 +27,57 @@ defmodule Skillbook.Embedding.Table do
   @spec read(SQL.t(), String.t(), pos_integer() | nil, [digest()], Date.t()) ::
           {:ok, [row()]} | {:error, SQL.Error.t()}
   def read(sql, model, size, digests, today) do
+    with {:ok, rows} <- rows(sql, "vector", model, size, digests, today),
+         do: {:ok, for([hash, _, vector] <- rows, do: {digest(hash), vector})}
+  end
+
+  @doc "The texts among these that have a stored vector. Otherwise as `read/5`."
+  @spec known(SQL.t(), String.t(), pos_integer() | nil, [digest()], Date.t()) ::
+          {:ok, [digest()]} | {:error, SQL.Error.t()}
+  def known(sql, model, size, digests, today) do
+    with {:ok, rows} <- rows(sql, "size", model, size, digests, today),
+         do: {:ok, for([hash | _] <- rows, do: digest(hash))}
+  end
+
+  @doc """
+  Calls the function with all texts that have a stored vector of a model, some thousands at a time.
+  With a `size`, only vectors of that size.
+  """
+  @spec each(SQL.t(), String.t(), pos_integer() | nil, ([digest()] -> :ok | error)) :: :ok | error
+        when error: {:error, SQL.Error.t()}
+  def each(sql, model, nil, fun), do: each(sql, model, {"", []}, "", fun)
+  def each(sql, model, size, fun), do: each(sql, model, {"and size = $3", [size]}, "", fun)
+
+  # Rows of digests alone.
+  @page 5_000
+
+  defp each(sql, model, {condition, params}, last, fun) do
+    query = """
+    select hash from skillbook_vectors where model = $1 and hash > $2 #{condition}
+    order by hash limit #{@page}
+    """
+
+    with {:ok, %{rows: rows}} <- SQL.query(sql, query, [model, last | params]),
+         :ok <- fun.(Enum.map(rows, fn [hash] -> digest(hash) end)) do
+      if length(rows) < @page,
+        do: :ok,
+        else: each(sql, model, {condition, params}, rows |> List.last() |> hd(), fun)
+    end
+  end
+
+  defp rows(sql, column, model, size, digests, today) do
     {these, params} = Values.texts(sql, "hash", Enum.map(digests, &hash/1), 3)
 
     query =
-      "select hash, vector, used_on from skillbook_vectors " <>
+      "select hash, used_on, #{column} from skillbook_vectors " <>
         "where model = $1 and (size = $2 or $2 = 0) and #{these}"
 
     old = marked_before(today)
 
     with {:ok, %{rows: rows}} <- SQL.query(sql, query, [model, size || 0 | params]),
-         hashes = for([hash, _vector, used_on] <- rows, used_on < old, do: hash),
-         :ok <- mark(sql, model, hashes, today) do
-      {:ok, for([hash, vector, _] <- rows, do: {Base.decode16!(hash, case: :lower), vector})}
-    end
+         hashes = for([hash, used_on, _] <- rows, used_on < old, do: hash),
+         :ok <- mark(sql, model, hashes, today),
+         do: {:ok, rows}
   end
 
   @doc "Stores vectors. A row that another node has written stays, unless its size differs."
@@ -65,11 +103,15 @@ defmodule Skillbook.Embedding.Table do
 
   @doc """
   Marks the rows that a book needs with a day, and deletes those that no book has needed for a
-  long time, of all models.
+  long time, of all models. The function returns the texts among some that the book needs.
   """
-  @spec tidy(SQL.t(), String.t(), [digest()], Date.t()) :: :ok | {:error, SQL.Error.t()}
-  def tidy(sql, model, digests, today) do
-    with :ok <- mark(sql, model, Enum.map(digests, &hash/1), today),
+  @spec tidy(SQL.t(), String.t(), ([digest()] -> [digest()]), Date.t()) ::
+          :ok | {:error, SQL.Error.t()}
+  def tidy(sql, model, needed, today) do
+    old = {"and used_on < $3", [marked_before(today)]}
+    mark = fn digests -> mark(sql, model, digests |> needed.() |> Enum.map(&hash/1), today) end
+
+    with :ok <- each(sql, model, old, "", mark),
          do: delete(sql, Date.to_iso8601(Date.add(today, -@keep_days)))
   end
 
@@ -107,4 +149,5 @@ defmodule Skillbook.Embedding.Table do
   end
 
   defp hash(digest), do: Base.encode16(digest, case: :lower)
+  defp digest(hash), do: Base.decode16!(hash, case: :lower)
 end

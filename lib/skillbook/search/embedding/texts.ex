@@ -25,4 +25,10 @@ defmodule Skillbook.Embedding.Texts do
 
   @doc "The vectors of the texts."
   @callback vectors(Book.t()) :: Vectors.t()
+
+  @doc """
+  Whether the vectors of all texts are in memory. Otherwise they are in the database alone, until
+  a search reads them.
+  """
+  @callback in_memory?() :: boolean()
 end

@@ -8,8 +8,12 @@
 //! Rows are stored in blocks that never move, so memory grows by a block and not by a half. Readers
 //! hold a [`Rows`], which shares its blocks with the store; a writer copies a block that somebody
 //! else holds before it changes it.
+//!
+//! Vectors that are in a database may leave memory. Then the store only knows of them
+//! ([`Vectors::know`]), in a sixtieth of the space, and whoever wants to compare them puts them
+//! back first ([`Vectors::absent`]).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -47,6 +51,10 @@ struct Store {
     places: FxHashMap<Digest, u32>,
     /// Rows whose vectors were removed.
     free: Vec<u32>,
+    /// Whether a row was written or read since [`Vectors::forget`] looked.
+    used: Vec<AtomicBool>,
+    /// Texts whose vectors are in a database alone. None of them has a place.
+    known: FxHashSet<Digest>,
 }
 
 /// A state of a store, which stays as it is while the store changes.
@@ -71,9 +79,10 @@ impl Vectors {
         Vectors::default()
     }
 
-    /// The number of its vectors.
+    /// The number of texts with a vector, in memory or not.
     pub fn count(&self) -> usize {
-        self.read().places.len()
+        let store = self.read();
+        store.places.len() + store.known.len()
     }
 
     /// The size of its vectors; 0 while it has none.
@@ -86,18 +95,64 @@ impl Vectors {
         self.read().rows.version
     }
 
-    /// The digests of all texts with a vector.
-    pub fn digests(&self) -> Vec<Digest> {
-        self.read().places.keys().copied().collect()
+    /// The texts among these that have a vector, in memory or not.
+    pub fn having<'a>(&self, texts: impl Iterator<Item = &'a Digest>) -> Vec<&'a Digest> {
+        let store = self.read();
+        texts.filter(|digest| store.has(digest)).collect()
     }
 
-    /// The texts that have no vector, each once, with the first value beside it.
+    /// Notes that the vectors of these texts are in a database, which can be read again.
+    pub fn know(&self, digests: impl Iterator<Item = Digest>) {
+        let mut store = self.write();
+        for digest in digests {
+            if !store.places.contains_key(&digest) {
+                store.known.insert(digest);
+            }
+        }
+    }
+
+    /// Notes that the vectors of these texts are not in a database after all. Those in memory stay.
+    pub fn lost(&self, digests: impl Iterator<Item = Digest>) {
+        let mut store = self.write();
+        for digest in digests {
+            store.known.remove(&digest);
+        }
+    }
+
+    /// The texts whose vectors are in a database alone, each once.
+    pub fn absent<'a>(&self, texts: impl Iterator<Item = &'a Digest>) -> Vec<&'a Digest> {
+        let (store, mut seen) = (self.read(), FxHashSet::default());
+        let absent = texts.filter(|digest| store.known.contains(*digest));
+        absent.filter(|digest| seen.insert(*digest)).collect()
+    }
+
+    /// If the vectors in memory take more bytes than this, only knows of those that were neither
+    /// put nor mapped since the last time. All of them are in a database. Returns how many vectors
+    /// stay in memory.
+    pub fn forget(&self, bytes: usize) -> usize {
+        let mut store = self.write();
+        if store.places.len() * store.rows.size * size_of::<f32>() > bytes {
+            let Store { places, free, used, known, .. } = &mut *store;
+            places.retain(|digest, row| {
+                let stays = std::mem::take(used[*row as usize].get_mut());
+                if !stays {
+                    free.push(*row);
+                    known.insert(*digest);
+                }
+                stays
+            });
+            store.changed();
+        }
+        store.places.len()
+    }
+
+    /// The texts that have no vector, in memory or not, each once, with the first value beside it.
     pub fn missing<'a, T>(
         &self,
         texts: impl Iterator<Item = (&'a Digest, T)>,
     ) -> Vec<(&'a Digest, T)> {
         let (store, mut seen) = (self.read(), FxHashSet::default());
-        let missing = texts.filter(|(digest, _)| !store.places.contains_key(*digest));
+        let missing = texts.filter(|(digest, _)| !store.has(digest));
         missing.filter(|(digest, _)| seen.insert(*digest)).collect()
     }
 
@@ -113,31 +168,34 @@ impl Vectors {
         texts: impl Iterator<Item = (&'a Digest, T)>,
     ) -> Vec<(&'a Digest, T)> {
         let store = self.read();
-        let mut wanted = vec![false; store.places.len() + store.free.len()];
+        let mut wanted = vec![false; store.used.len()];
+        let mut unknown = store.known.clone();
         let (mut seen, mut missing) = (FxHashSet::default(), Vec::new());
         for (digest, value) in texts {
             match store.places.get(digest) {
                 Some(row) => wanted[*row as usize] = true,
+                None if store.known.contains(digest) => _ = unknown.remove(digest),
                 None if seen.insert(digest) => missing.push((digest, value)),
                 None => {}
             }
         }
-        let known = wanted.iter().filter(|wanted| **wanted).count();
-        let others = store.places.len() - known;
+        let rows = wanted.iter().filter(|wanted| **wanted).count();
+        let others = store.places.len() - rows + unknown.len();
         drop(store);
         if others > 0 {
-            self.retain(version, &wanted);
+            self.retain(version, &wanted, &unknown);
         }
         missing
     }
 
-    /// Removes the vectors of other rows than these, if they are those of this version.
-    fn retain(&self, version: u64, wanted: &[bool]) {
+    /// Removes the vectors of other rows than these and those of unknown texts, if they are those
+    /// of this version.
+    fn retain(&self, version: u64, wanted: &[bool], unknown: &FxHashSet<Digest>) {
         let mut store = self.write();
         if store.rows.version != version {
             return;
         }
-        let Store { places, free, .. } = &mut *store;
+        let Store { places, free, known, .. } = &mut *store;
         places.retain(|_, row| {
             let stays = wanted[*row as usize];
             if !stays {
@@ -145,10 +203,8 @@ impl Vectors {
             }
             stays
         });
-        if store.free.len() > store.places.len() {
-            store.compact();
-        }
-        store.rows.version = next_version();
+        known.retain(|digest| !unknown.contains(digest));
+        store.changed();
     }
 
     /// Adds vectors, or returns the first size that differs and adds none. The vector of a known
@@ -178,7 +234,11 @@ impl Vectors {
     /// The rows of these texts, as they are now. Texts without a vector are left out.
     pub fn map<'a>(&self, digests: impl Iterator<Item = (u32, &'a Digest)>) -> Mapped {
         let store = self.read();
-        let row = |(at, digest)| Some((*store.places.get(digest)?, at));
+        let row = |(at, digest)| {
+            let row = *store.places.get(digest)?;
+            store.used[row as usize].store(true, Ordering::Relaxed);
+            Some((row, at))
+        };
         let mut places: Vec<(u32, u32)> = digests.filter_map(row).collect();
         places.sort_unstable();
         Mapped { rows: store.rows.clone(), places }
@@ -201,11 +261,20 @@ fn next_version() -> u64 {
 }
 
 impl Store {
+    fn has(&self, digest: &Digest) -> bool {
+        self.places.contains_key(digest) || self.known.contains(digest)
+    }
+
     fn put(&mut self, digest: Digest, vector: &[f32]) {
         if self.places.contains_key(&digest) {
             return;
         }
-        let row = self.free.pop().unwrap_or(self.places.len() as u32);
+        self.known.remove(&digest);
+        let row = self.free.pop().unwrap_or(self.used.len() as u32);
+        match self.used.get_mut(row as usize) {
+            Some(used) => *used.get_mut() = true,
+            None => self.used.push(true.into()),
+        }
         let (block, range) = self.rows.place(row);
         if block == self.rows.blocks.len() {
             self.rows.blocks.push(vec![0.0; self.rows.in_block() * self.rows.size].into());
@@ -214,7 +283,16 @@ impl Store {
         self.places.insert(digest, row);
     }
 
+    /// After vectors were removed.
+    fn changed(&mut self) {
+        if self.free.len() > self.places.len() {
+            self.compact();
+        }
+        self.rows.version = next_version();
+    }
+
     fn compact(&mut self) {
+        let used = std::mem::take(&mut self.used);
         let mut places: Vec<_> = std::mem::take(&mut self.places)
             .into_iter()
             .map(|(digest, row)| (row, digest))
@@ -225,6 +303,9 @@ impl Store {
         self.free = Vec::new();
         for (row, digest) in places {
             self.put(digest, rows.row(row));
+            if let (Some(now), Some(before)) = (self.used.last_mut(), used.get(row as usize)) {
+                *now = before.load(Ordering::Relaxed).into();
+            }
         }
     }
 }

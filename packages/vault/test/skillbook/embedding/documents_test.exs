@@ -4,7 +4,7 @@ defmodule Skillbook.Embedding.DocumentsTest do
 
   import Skillbook.Eventually
 
-  alias Skillbook.Embedding.{Documents, Vectors}
+  alias Skillbook.Embedding.{Documents, Indexer, Vectors}
   alias Skillbook.{Book, Embedder, Embedders, EmbedderError, PostgresCase, Profile, SQL, Vault}
 
   @moduletag :tmp_dir
@@ -164,6 +164,79 @@ defmodule Skillbook.Embedding.DocumentsTest do
                  Vectors.count(Book.fetch!(again).document_vectors) == count
                end)
       end
+
+      test "vectors are in memory while somebody searches their texts", context do
+        book = start(context, [])
+        save(book, "ann", ["Wants stew for dinner", "Has a dry garden"])
+        save(book, "bob", for(n <- 1..4, do: "Bob is hungry #{n}"))
+        put(book, %{"stew.md" => "A recipe to cook.", "bill.md" => "The bank."})
+        assert embedded?(book)
+        assert {held(book), Vectors.count(vectors(book))} == {0, 8}
+
+        found = {"by words and by meaning,", ["Wants stew for dinner"]}
+        assert memories(book, "ann", "what would she like to eat") == found
+        assert held(book) == 2
+        assert paths(book, "hungry") == ["stew.md"]
+        assert held(book) == 4
+
+        # Those that were searched since the last time stay.
+        rest(book)
+        assert held(book) == 4
+        assert paths(book, "hungry") == ["stew.md"]
+        rest(book)
+        assert held(book) == 2
+        rest(book)
+        assert {held(book), Vectors.count(vectors(book))} == {0, 8}
+        assert memories(book, "ann", "what would she like to eat") == found
+        assert Embedders.calls() |> Enum.concat() |> Enum.count(&(&1 =~ "stew for dinner")) == 1
+      end
+
+      test "vectors make room for others", context do
+        book = start(context, store_memory: 1)
+        save(book, "ann", ["Wants stew for dinner", "Has a dry garden"])
+        save(book, "bob", for(n <- 1..4, do: "Bob is hungry #{n}"))
+        assert embedded?(book)
+
+        for _ <- 1..5, {profile, count} <- [{"ann", 1}, {"bob", 4}] do
+          assert {_how, found} = memories(book, profile, "what to eat")
+          assert length(found) == count
+          # Those of this search and the one before.
+          assert held(book) in [2, 4, 6]
+        end
+      end
+
+      test "a vector that is gone from the database is made again", context do
+        book = start(context, [])
+        put(book, %{"stew.md" => "A recipe to cook.", "bill.md" => "The bank."})
+        assert embedded?(book)
+        Embedders.calls()
+        sql = Book.sql(Book.fetch!(book))
+        {:ok, _} = SQL.query(sql, "delete from skillbook_vectors", [])
+        assert paths(book, "hungry cook") == ["stew.md"]
+        assert eventually(fn -> paths(book, "hungry") == ["stew.md"] end)
+        assert "stew\nA recipe to cook." in Enum.concat(Embedders.calls())
+      end
+
+      test "vectors of two sizes, as a stop in the middle leaves them, are made again", context do
+        book = start(context, [])
+        put(book, %{"stew.md" => "A recipe.", "bread.md" => "To eat.", "bill.md" => "The bank."})
+        assert embedded?(book)
+        stop_supervised!(book)
+
+        wider =
+          Embedder.Function.new("topics", &Enum.map(&1, fn t -> Embedders.vector(t) ++ [0.0] end))
+
+        book = start(context, embedder: wider)
+        sql = Book.sql(Book.fetch!(book))
+        [_ | _] = vector = Embedders.vector("bread\nTo eat.") ++ [0.0]
+        vector = for number <- vector, into: <<>>, do: <<number::float-32-little>>
+        hash = hash("bread\nTo eat.")
+
+        update = "update skillbook_vectors set size = $1, vector = $2 where hash = $3"
+        params = [div(byte_size(vector), 4), {:blob, vector}, hash]
+        {:ok, _} = SQL.query(sql, update, params)
+        assert eventually(fn -> Enum.sort(paths(book, "hungry")) == ["bread.md", "stew.md"] end)
+      end
     end
   end
 
@@ -232,6 +305,23 @@ defmodule Skillbook.Embedding.DocumentsTest do
   defp paths(book, query) do
     {:ok, found} = Vault.search(Skillbook.view(book, "ann"), query)
     Enum.map(found.hits, & &1.path)
+  end
+
+  defp vectors(book), do: Book.fetch!(book).document_vectors
+
+  # How many vectors are in memory.
+  defp held(book), do: Vectors.forget(vectors(book), 1_000_000_000)
+
+  # As every five minutes.
+  defp rest(book) do
+    send(Module.concat(book, Embedding), :rest)
+    Indexer.progress(book)
+  end
+
+  # As the native library makes digests.
+  defp hash(text) do
+    <<digest::binary-size(16), _::binary>> = :crypto.hash(:sha256, text)
+    Base.encode16(digest, case: :lower)
   end
 
   defp embedded?(book) do
