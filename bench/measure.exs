@@ -20,13 +20,32 @@ defmodule Bench.Measure do
     if File.dir?(corpus), do: corpus, else: Application.app_dir(:skillbook, "priv/skills")
   end
 
-  # The resident memory of the process, in bytes, without free memory of the C library. The
-  # virtual machine keeps some of what earlier measurements took, and gives it back meanwhile.
-  def resident do
-    Skillbook.Native.memory_give_back()
+  # Looks at the memory, 100 ms apart: so many in turn that show no less, and how many at most.
+  @steady 15
+  @looks 100
 
+  # The memory of the process without mapped files, in bytes, once it no longer falls: the virtual
+  # machine gives back what earlier measurements took, but not at once.
+  def resident do
+    for pid <- Process.list(), do: :erlang.garbage_collect(pid)
+
+    Enum.reduce_while(1..@looks, {:infinity, 0}, fn _, {least, steady} ->
+      Skillbook.Native.memory_give_back()
+      Process.sleep(100)
+      now = rss()
+
+      cond do
+        now < least -> {:cont, {now, 0}}
+        steady < @steady -> {:cont, {least, steady + 1}}
+        true -> {:halt, {least, steady}}
+      end
+    end)
+    |> elem(0)
+  end
+
+  defp rss do
     with {:ok, status} <- File.read("/proc/self/status"),
-         [_, kilobytes] <- Regex.run(~r/^VmRSS:\s+(\d+) kB$/m, status) do
+         [_, kilobytes] <- Regex.run(~r/^RssAnon:\s+(\d+) kB$/m, status) do
       String.to_integer(kilobytes) * 1024
     else
       _ -> 0
