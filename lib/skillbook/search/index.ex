@@ -301,17 +301,20 @@ defmodule Skillbook.Search.Index do
     documents = segments |> Enum.map(& &1.documents) |> Enum.sum()
 
     with {:ok, rows} <- blocks(sql, Enum.map(segments, & &1.id), clauses, filters, meaning) do
-      meaning =
-        with {vectors, vector, extends?, read} <- meaning do
-          with [_ | _] = absent <- Native.search_absent(vectors, rows), do: read.(absent)
-          {vectors, vector, extends?}
-        end
+      meaning = read_vectors(meaning, rows)
 
       {all?, by_meaning, total, hits} =
         Native.search_rank(clauses, filters, rows, documents, meaning, limit)
 
       {:ok, {match(all? or total == 0, by_meaning), total, hits}}
     end
+  end
+
+  defp read_vectors(nil, _rows), do: nil
+
+  defp read_vectors({vectors, vector, extends?, read}, rows) do
+    with [_ | _] = absent <- Native.search_absent(vectors, rows), do: :ok = read.(absent)
+    {vectors, vector, extends?}
   end
 
   defp match(_all?, by_meaning) when by_meaning > 0, do: :meaning
