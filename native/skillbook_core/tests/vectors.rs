@@ -215,7 +215,8 @@ proptest! {
             let twice = all.iter().zip(0..).chain(all.iter().zip(40..));
             let found = vectors.missing(twice).into_iter().map(|(_, number)| number);
             prop_assert_eq!(found.collect::<Vec<_>>(), missing);
-            let digests: BTreeSet<Digest> = vectors.having(all.iter()).into_iter().copied().collect();
+            let having = vectors.having(all.iter());
+            let digests: BTreeSet<Digest> = having.into_iter().copied().collect();
             prop_assert_eq!(digests, expected.iter().map(|number| all[*number]).collect());
             states.push((mapped, now, held));
         }

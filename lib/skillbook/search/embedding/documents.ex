@@ -56,7 +56,7 @@ defmodule Skillbook.Embedding.Documents do
   def in_memory?, do: false
 
   @doc """
-  Reads vectors into memory that a search is about to compare with that of its query, of this size.
+  Reads vectors of this size into memory that a search is about to compare with that of its query.
   """
   @spec read(Book.t(), pos_integer(), [Table.digest()]) :: :ok
   def read(book, size, digests) do

@@ -40,7 +40,7 @@ defmodule Skillbook.Embedding.Table do
   end
 
   @doc """
-  Calls the function with all texts that have a stored vector of a model, some thousands at a time.
+  Calls the function with all texts that have a stored vector of a model, thousands at a time.
   With a `size`, only vectors of that size.
   """
   @spec each(SQL.t(), String.t(), pos_integer() | nil, ([digest()] -> :ok | error)) :: :ok | error

@@ -4,8 +4,8 @@ defmodule Skillbook.Embedding.Vectors do
   # its entries and for documents in the database.
 
   #
-  # Those of documents leave memory when nobody has searched them for a while, as do all that there
-  # is no room for. A search reads them from the database again. Meanwhile the library has their
+  # Those of documents leave memory when nobody has searched them for a while, or when there is no
+  # room for them. A search reads them from the database again. Meanwhile the library has their
   # digests, in a sixtieth of the memory.
 
   alias Skillbook.Embedding.Table
@@ -47,9 +47,9 @@ defmodule Skillbook.Embedding.Vectors do
   @max_read 500
 
   @doc """
-  Reads vectors of these texts from the database into memory, of this size if it is known. A search
-  does so, and waits as long as for the vector of its query; the next one reads those that are
-  left.
+  Reads vectors of these texts from the database into memory, of this size if it is known. A
+  search does so, and waits as long as for the vector of its query; the next one reads those that
+  are left.
 
   Returns the texts that were looked for and are not there.
   """
