@@ -29,6 +29,10 @@ fn digest(bytes: &Binary) -> NifResult<Digest> {
     Digest::try_from(bytes.as_slice()).map_err(|_| rustler::Error::BadArg)
 }
 
+fn all(digests: &[Binary]) -> NifResult<Vec<Digest>> {
+    digests.iter().map(digest).collect()
+}
+
 /// A store without vectors.
 #[rustler::nif]
 fn vectors_new() -> ResourceArc<VectorsResource> {
@@ -67,8 +71,7 @@ fn vectors_know(
     vectors: ResourceArc<VectorsResource>,
     digests: Vec<Binary>,
 ) -> NifResult<rustler::Atom> {
-    let digests = digests.iter().map(digest).collect::<NifResult<Vec<_>>>()?;
-    vectors.0.know(digests.into_iter());
+    vectors.0.know(all(&digests)?.into_iter());
     Ok(atoms::ok())
 }
 
@@ -78,8 +81,7 @@ fn vectors_lost(
     vectors: ResourceArc<VectorsResource>,
     digests: Vec<Binary>,
 ) -> NifResult<rustler::Atom> {
-    let digests = digests.iter().map(digest).collect::<NifResult<Vec<_>>>()?;
-    vectors.0.lost(digests.into_iter());
+    vectors.0.lost(all(&digests)?.into_iter());
     Ok(atoms::ok())
 }
 
@@ -103,7 +105,7 @@ fn vectors_having<'a>(
     vectors: ResourceArc<VectorsResource>,
     digests: Vec<Binary>,
 ) -> NifResult<Vec<Term<'a>>> {
-    let digests = digests.iter().map(digest).collect::<NifResult<Vec<_>>>()?;
+    let digests = all(&digests)?;
     Ok(vectors.0.having(digests.iter()).into_iter().map(|digest| binary(env, digest)).collect())
 }
 

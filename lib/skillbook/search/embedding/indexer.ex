@@ -343,9 +343,10 @@ defmodule Skillbook.Embedding.Indexer do
   defp know(source, context) do
     vectors = source.vectors(context.book)
     sql = sql(context)
+    # A book without such texts has no vectors later either.
+    first? = context.tidied == nil and context.places[source] == nil
 
-    if sql != nil and not source.in_memory?() and context.places[source] == nil and
-         Vectors.count(vectors) == 0 do
+    if sql != nil and first? and not source.in_memory?() and Vectors.count(vectors) == 0 do
       know = &Vectors.know(vectors, &1)
 
       with {:error, error} <- Table.each(sql, model(context), context.size, know),
@@ -405,21 +406,14 @@ defmodule Skillbook.Embedding.Indexer do
   # The texts among these that have a vector in the database.
   defp find(sql, source, digests, context) do
     vectors = source.vectors(context.book)
-    {model, size, today} = {model(context), context.size, Date.utc_today()}
+    {model, size} = {model(context), context.size}
 
     if source.in_memory?() do
-      with {:ok, rows} <- Table.read(sql, model, size, digests, today) do
-        # Rows of different sizes: the model has changed meanwhile.
-        case Vectors.put(vectors, rows) do
-          :ok -> {:ok, Enum.map(rows, &elem(&1, 0))}
-          {:error, _sizes} -> {:ok, []}
-        end
-      end
+      Vectors.put_stored(vectors, sql, model, size, digests)
     else
-      with {:ok, found} <- Table.known(sql, model, size, digests, today) do
-        :ok = Vectors.know(vectors, found)
-        {:ok, found}
-      end
+      with {:ok, found} <- Table.known(sql, model, size, digests, Date.utc_today()),
+           :ok <- Vectors.know(vectors, found),
+           do: {:ok, found}
     end
   end
 

@@ -10,7 +10,7 @@ defmodule Skillbook.Embedding.Vectors do
 
   alias Skillbook.Embedding.Table
   alias Skillbook.Support.UntilError
-  alias Skillbook.{Book, Embedder, Native}
+  alias Skillbook.{Book, Embedder, Native, SQL}
 
   @type t :: reference()
 
@@ -73,10 +73,8 @@ defmodule Skillbook.Embedding.Vectors do
     digests
     |> Enum.chunk_every(@max_read)
     |> UntilError.reduce([], fn some, missing ->
-      with {:ok, rows} <- Table.read(sql, model, size, some, Date.utc_today()) do
-        found =
-          if put(vectors, rows) == :ok, do: MapSet.new(rows, &elem(&1, 0)), else: MapSet.new()
-
+      with {:ok, found} <- put_stored(vectors, sql, model, size, some) do
+        found = MapSet.new(found)
         {:ok, Enum.reject(some, &MapSet.member?(found, &1)) ++ missing}
       end
     end)
@@ -89,6 +87,20 @@ defmodule Skillbook.Embedding.Vectors do
     ArgumentError -> []
   catch
     :exit, _reason -> []
+  end
+
+  @doc """
+  Puts the vectors of these texts that the database has into memory. Returns their texts; none if
+  the vectors have different sizes, because the model has changed meanwhile.
+  """
+  @spec put_stored(t(), SQL.t(), String.t(), pos_integer() | nil, [Table.digest()]) ::
+          {:ok, [Table.digest()]} | {:error, SQL.Error.t()}
+  def put_stored(vectors, sql, model, size, digests) do
+    with {:ok, rows} <- Table.read(sql, model, size, digests, Date.utc_today()) do
+      if put(vectors, rows) == :ok,
+        do: {:ok, Enum.map(rows, &elem(&1, 0))},
+        else: {:ok, []}
+    end
   end
 
   @doc "Removes all vectors, because the model has vectors of another size now."
